@@ -4,16 +4,18 @@
     python -m benchmarks.compare.arena --keep FILE --folder FOLDER  # also data of others: measure.shapes_of_data
     python -m benchmarks.compare.arena --keep FILE --full           # also larger n and dimensions, another budget
     python -m benchmarks.compare.arena --keep FILE --part 0/2       # every second cell, for one of two processes
-    python -m benchmarks.compare.arena --keep FILE --picture        # draws docs/evidence/arena.png of what is there
+    python -m benchmarks.compare.arena --keep FILE --write          # no run: page and picture of what is there
     python -m benchmarks.compare.arena --quick                      # two cells without most of ours: that it runs
 
 Who enters, by which calibration, and on which data is said in `arena_means`, `arena_covariances` and `rivals`. All keys
 and seeds are fixed. Every number is a mean over data sets and draws with the standard error of the draws. FILE has a
-line of JSON for each cell that is done, with its commit and seconds: the same call runs what is not there.
+line of JSON for each cell that is done, with its commit, seconds and a digest of the code: the same call runs what is
+not there, or was run with other code. Processes with different parts can share it.
 """
 
 import argparse
 import dataclasses
+import functools
 import json
 import pathlib
 import subprocess
@@ -24,15 +26,28 @@ import jax
 import numpy as np
 
 import jaxgeodp as jgd
-from benchmarks.compare.arena_cells import Points, given_cells
+from benchmarks.compare.arena_cells import Points, given_cells, radius_of
 from benchmarks.compare.arena_covariances import Vectors
 from benchmarks.compare.arena_covariances import scores as covariance_scores
 from benchmarks.compare.arena_means import SEARCH
 from benchmarks.compare.arena_means import scores as mean_scores
-from benchmarks.compare.arena_scores import HEADER, Score, by_frobenius, overview, pooled, rows, table, verdict
+from benchmarks.compare.arena_names import picture
+from benchmarks.compare.arena_scores import (
+    BUDGETS,
+    HEADER,
+    Score,
+    by_frobenius,
+    counts,
+    overview,
+    pooled,
+    rows,
+    table,
+    verdict,
+)
+from benchmarks.measure.shapes_of_data import SETS
+from benchmarks.tools.results import ROOT, digest, marked
 from benchmarks.tools.timing import print_machine, print_table
 
-CAP = np.pi / 8
 BOTH = ("mu", "epsilon")
 QUICK = ("WrappedGaussian",)
 # Coordinates of a data set, from which on there are fewer replicates.
@@ -45,14 +60,14 @@ REPLICATES, CHAINS = 1000, 20
 
 def mean_cells(full: bool) -> list[Points]:
     """Of the first part."""
-    spaces = [(jgd.SPD(2), 1.5), (jgd.SPD(3), 1.5), (jgd.Sphere(2), CAP), (jgd.Sphere(10), CAP)]
+    spaces = [(space, radius_of(space)) for space in (jgd.SPD(2), jgd.SPD(3), jgd.Sphere(2), jgd.Sphere(10))]
     matrices, _, sphere, _ = spaces
     cells = [Points(space, radius, 500, budget, 1.0) for space, radius in spaces for budget in BOTH]
     cells += [Points(*own, 50, "epsilon", 1.0) for own in (matrices, sphere)]
     cells += [Points(*own, 500, budget, 1.0, wide=True) for own in (matrices, sphere) for budget in BOTH]
     if full:
-        larger = [(jgd.SPD(5), 1.5), (jgd.SPD(10), 1.5), (jgd.Sphere(2), 0.7), (jgd.Sphere(10), 0.7)]
-        larger += [(jgd.Sphere(50), CAP)]
+        larger = [(space, radius_of(space)) for space in (jgd.SPD(5), jgd.SPD(10), jgd.Sphere(50))]
+        larger += [(jgd.Sphere(2), 0.7), (jgd.Sphere(10), 0.7)]
         cells += [Points(*own, 500, budget, 1.0) for own in larger for budget in BOTH]
         cells += [Points(*own, 5000, budget, 0.3) for own in (matrices, sphere) for budget in BOTH]
     return cells
@@ -75,7 +90,7 @@ def vector_cells(full: bool) -> list[Vectors]:
 
 def of_means(cells: list, draws: int, *, quick: bool = False) -> list[Score]:
     """Scores of one cell, over its data sets; if quick, of those that compile little."""
-    chains = CHAINS if cells[0].n <= 50 and not quick else 0
+    chains = CHAINS // len(cells) if cells[0].n <= 50 and not quick else 0
     return pooled([mean_scores(own, draws, chains=chains, names=QUICK if quick else None) for own in cells])
 
 
@@ -98,14 +113,17 @@ def _print(scores):
 def summary(found) -> None:
     """Print where we lose, and how often."""
     verdicts = [(str(scores[0].cell), verdict(scores)) for scores in found]
-    counts = [sum(text.startswith(word) for _, text in verdicts) for word in ("we win", "even", "we lose")]
-    print("\nWe win {} cells, {} are even, and we lose {}. Where we lose:\n".format(*counts))
+    for kind, own in by_kind(found).items():
+        print(f"\n{kind}: {counts(own)}")
+        told = [[one for one in scores if not one.method.endswith(", symmetric")] for scores in own]
+        print(f"without asserted symmetry: {counts(told)}")
+    print("\nWhere we lose:\n")
     _print_losses(verdicts)
     print("\nWhere we lose if we are told the ball, as the others are, and do not search for one:\n")
     told = [[own for own in scores if own.method != SEARCH] for scores in found]
     _print_losses([(str(scores[0].cell), verdict(scores)) for scores in told])
-    for kind in dict.fromkeys(_kind(scores) for scores in found):
-        print("\n" + table([scores for scores in found if _kind(scores) == kind]))
+    for kind, own in by_kind(found).items():
+        print(f"\n{kind}\n\n{table(own)}")
     print("\n" + overview(found))
     print("\nEverybody's least error:\n")
     print("\n".join(f"- {cell}. {text}" for cell, text in verdicts))
@@ -113,10 +131,29 @@ def summary(found) -> None:
     print("\n".join(f"- {scores[0].cell}. {by_frobenius(scores)}" for scores in found if by_frobenius(scores)))
 
 
-def _kind(scores):
-    """Which cells stand in one table: those of one budget and of one part."""
-    cell = str(scores[0].cell)
-    return cell.rpartition(", ")[2].partition(" ")[0], "κ" in cell, cell.startswith(("SPD", "S^"))
+def by_kind(found) -> dict[str, list]:
+    """The cells of each table: those of one part, one grid and one budget."""
+    usual, larger = ([str(cell) for cell in mean_cells(full)] for full in (False, True))
+    larger = [name for name in larger if name not in usual]
+    given = [f"{name}, {BUDGETS[budget]}" for budget in BOTH for name in SETS]
+    order = usual + given + [str(cell) for cell in vector_cells(True)] + larger
+    kinds: dict[str, list] = {}
+    for scores in sorted(found, key=lambda scores: order.index(str(scores[0].cell)) if scores[0].cell in order else -1):
+        cell = str(scores[0].cell)
+        part = "vectors" if "κ" in cell else "larger" if cell in larger else "normal" if cell[0] == "S" else "given"
+        kinds.setdefault(f"{part} {cell.rpartition(', ')[2].partition(' ')[0]}", []).append(scores)
+    return kinds
+
+
+def write(found, page: pathlib.Path) -> None:
+    """Put the tables into the page between their marks, and draw the picture beside it."""
+    kinds = by_kind(found)
+    tables = {name: f"\n{table(own)}\n" for name, own in kinds.items()}
+    # Wide tables of vectors have a row a cell in the overview alone.
+    first = [scores for name, own in kinds.items() if not name.startswith("larger") for scores in own]
+    text = marked(page.read_text(), tables | {"overview": f"\n{overview(first)}\n"})
+    page.write_text(text)
+    picture(found, page.with_suffix(".png"))
 
 
 def _print_losses(verdicts):
@@ -124,72 +161,14 @@ def _print_losses(verdicts):
     print("\n".join(losses) or "nowhere")
 
 
-#: Of the picture: which methods have one look, by what their names begin with; the first that fits.
-FAMILIES = {
-    "limit": ("0.4", "|"),
-    "shape": ("tab:green", "D"),
-    "AdaptiveMechanism, symmetric": ("tab:blue", "v"),
-    "AdaptiveMechanism": ("tab:blue", "^"),
-    "LocatedMechanism": ("tab:cyan", "o"),
-    "mean of blocks": ("tab:cyan", "o"),
-    "rounds of CoinPress, hull": ("tab:green", "D"),
-    "CoinPress": ("tab:red", "s"),
-    "rounds of CoinPress, noise": ("tab:red", "s"),
-    "DP-RGD": ("tab:red", "s"),
-    "ambient": ("tab:brown", "x"),
-    "tangent": ("tab:orange", "+"),
-    "log-Euclidean": ("tab:pink", "x"),
-}
-NAMES = {
-    "limit": "limit: the best clip about the mean",
-    "shape": "ours: noise with a shape",
-    "rounds of CoinPress, hull": "ours: noise with a shape",
-    "AdaptiveMechanism, symmetric": "ours: steps, told symmetric",
-    "AdaptiveMechanism": "ours: steps",
-    "LocatedMechanism": "ours: a search, or blocks",
-    "mean of blocks": "ours: a search, or blocks",
-    "CoinPress": "others: tuned steps or rounds",
-    "DP-RGD": "others: tuned steps or rounds",
-    "rounds of CoinPress, noise": "others: tuned steps or rounds",
-    "ambient": "others: ambient noise",
-    "tangent": "others: tangent noise",
-    "log-Euclidean": "others: log-Euclidean",
-}
-
-
-def picture(found, path):
-    """Draw the error of everybody over that of the best of ours."""
-    from matplotlib import pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(10, 0.42 * len(found) + 1.6), layout="constrained")
-    for height, scores in enumerate(reversed(found)):
-        least = min(own.distance[0] for own in scores if own.ours)
-        for own in scores:
-            if own.method.endswith("no noise") or own.method.startswith("sample"):
-                continue  # far to the left
-            family = next((name for name in FAMILIES if own.method.startswith(name)), "")
-            rest = ("tab:blue", ".") if own.ours else ("tab:orange", ".") if own.ours is False else ("0.6", ".")
-            color, marker = FAMILIES.get(family, rest)
-            others = {True: "ours: one release", False: "others: one release", None: "not private"}
-            label = NAMES.get(family, others[own.ours])
-            shift = {True: 0.12, False: -0.12, None: 0.0}[own.ours]  # who is even does not hide the other
-            axis.plot(own.distance[0] / least, height + shift, marker, color=color, alpha=0.75, label=label)
-    axis.axvline(1.0, color="0.8", zorder=0)
-    axis.set_xscale("log")
-    axis.xaxis.set_major_formatter("{x:g}")
-    axis.set_xlabel("mean distance over that of the best of ours")
-    axis.set_yticks(range(len(found)), [str(scores[0].cell) for scores in reversed(found)], fontsize=8)
-    handles = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, frameon=False, fontsize=8)
-    figure.savefig(path, dpi=110)
-
-
 def kept(path: pathlib.Path | None) -> dict[str, list[Score]]:
-    """What is done, by cell."""
+    """What is done with this code, by cell."""
     lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
     found = {}
     for line in lines:
         row = json.loads(line)
+        if row.get("code") != code():
+            continue
         errors = [
             {name: tuple(own) if isinstance(own, list) else own for name, own in s.items()} for s in row["scores"]
         ]
@@ -209,9 +188,19 @@ def keep(path: pathlib.Path | None, scores: list[Score], seconds: float) -> None
     for own in values:
         del own["cell"]
         own["each"] = None if own["each"] is None else [float(f"{value:.4g}") for value in own["each"]]
-    row = {"cell": str(scores[0].cell), "commit": commit.strip(), "seconds": round(seconds), "scores": values}
-    with open(path, "a", encoding="utf-8") as stream:
-        stream.write(json.dumps(row) + "\n")
+    row = {"cell": str(scores[0].cell), "commit": commit.strip(), "seconds": round(seconds), "code": code()}
+    with open(path, "ab", buffering=0) as stream:  # in one piece, whoever else writes
+        stream.write((json.dumps(row | {"scores": values}) + "\n").encode())
+
+
+@functools.cache
+def code() -> str:
+    """A digest of what the numbers hang on."""
+    paths = [*ROOT.glob("jaxgeodp/**/*.py"), *ROOT.glob("benchmarks/compare/rivals*.py")]
+    paths += [path for path in ROOT.glob("benchmarks/compare/arena_*.py") if path.stem not in ("arena_names",)]
+    paths.append(ROOT / "benchmarks/measure/shapes_of_data.py")
+    numbers = (DATA_SETS, DRAWS, LARGE, REPLICATES, CHAINS)
+    return f"{digest(str(path.relative_to(ROOT)) for path in paths)} {numbers}"
 
 
 def runs(asked) -> Iterator[tuple[str, object]]:
@@ -230,18 +219,22 @@ def main() -> None:
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--folder", type=pathlib.Path)
     parser.add_argument("--part", default="0/1", help="K/M: cells K, K + M, ...")
-    for flag in ("--full", "--picture", "--quick"):
+    for flag in ("--full", "--write", "--quick"):
         parser.add_argument(flag, action="store_true")
     asked = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     if asked.quick:
         print("Without most of ours, and with few draws: to see that it runs. Who wins means nothing here.")
-        found = [of_means([Points(jgd.Sphere(2), CAP, 50, "mu", 1.0, data_set=k) for k in (0, 1)], 20, quick=True)]
+        found = [
+            of_means([Points(jgd.Sphere(2), np.pi / 8, 50, "mu", 1.0, data_set=k) for k in (0, 1)], 20, quick=True)
+        ]
         found.append(of_vectors(Vectors(2, 1000, 10.0, "rho", 0.5), 20, quick=True))
         for scores in found:
             _print(scores)
         summary(found)
         return
+    if asked.write:
+        return write(list(kept(asked.keep).values()), ROOT / "docs/evidence/arena.md")
     print_machine()
     part, parts = map(int, asked.part.split("/"))
     done, names = kept(asked.keep), []
@@ -256,8 +249,6 @@ def main() -> None:
         jax.clear_caches()  # each compiled program holds memory maps, of which a process may have 65,530
     found = [done[name] for name in names if name in done]
     summary(found)
-    if asked.picture:
-        picture(found, "docs/evidence/arena.png")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,18 @@ import jaxgeodp as jgd
 from benchmarks.compare.arena_scores import BUDGETS
 from benchmarks.measure.shapes_of_data import SETS, Data, shapes_of
 
+_UP = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def radius_of(space: jgd.Manifold) -> float:
+    """That of the public ball, which the name of a cell does not say."""
+    return 1.5 if isinstance(space, jgd.SPD) else np.pi / 8
+
+
+def stated(budget: str, strength: float) -> str:
+    """A budget, without its strength where that is 1."""
+    return BUDGETS[budget] + ("" if strength == 1.0 else f" = {strength:g}")
+
 
 @dataclasses.dataclass(frozen=True)
 class Points:
@@ -30,9 +42,14 @@ class Points:
     data_set: int = 0  # which of many
 
     def __str__(self):
-        name = f"SPD({self.space.size})" if isinstance(self.space, jgd.SPD) else f"S^{self.space.dim}"
-        filled = ", filled" if self.wide else ""
-        return f"{name}, r = {self.radius:.3g}{filled}, n = {self.n}, {BUDGETS[self.budget]} = {self.strength:g}"
+        name = (
+            f"SPD({self.space.size})" if isinstance(self.space, jgd.SPD) else f"S{str(self.space.dim).translate(_UP)}"
+        )
+        parts = [name]
+        parts += [f"r = {self.radius:g}"] if self.radius != radius_of(self.space) else []
+        parts += [f"n = {self.n}"] if self.n != 500 else []
+        parts += ["filled"] if self.wide else []
+        return ", ".join([*parts, stated(self.budget, self.strength)])
 
     @property
     def ball(self) -> jgd.GeodesicBall:
@@ -72,9 +89,10 @@ class Given:
     data: Data
     budget: str
     strength: float
+    data_set: int = 0  # which of many
 
     def __str__(self):
-        return f"{self.name}, r = {self.radius:.3g}, n = {self.n}, {BUDGETS[self.budget]} = {self.strength:g}"
+        return f"{self.name}, {stated(self.budget, self.strength)}"
 
     @property
     def ball(self) -> jgd.GeodesicBall:
@@ -134,5 +152,6 @@ def given_cells(folder: pathlib.Path | None, splits: int) -> list[list[Given]]:
             continue
         loaded = None if file is None or folder is None else dict(np.load(folder / file))
         parts = [about_the_identity(make(loaded, seed)) for seed in range(splits if file else 1)]
-        found += [[Given(name, part, budget, 1.0) for part in parts] for budget in ("mu", "epsilon")]
+        for budget in ("mu", "epsilon"):
+            found.append([Given(name, part, budget, 1.0, place) for place, part in enumerate(parts)])
     return found

@@ -34,7 +34,8 @@ class Vectors(NamedTuple):
     strength: float
 
     def __str__(self):
-        return f"d = {self.dim}, n = {self.n}, κ = {self.condition:g}, {BUDGETS[self.budget]} = {self.strength:g}"
+        size = "" if self.n == 4000 else f", n = {self.n}"
+        return f"d = {self.dim}{size}, κ = {self.condition:g}, {BUDGETS[self.budget]}"
 
     @property
     def covariance(self) -> np.ndarray:

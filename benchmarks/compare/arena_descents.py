@@ -20,11 +20,16 @@ _MOST_STEPS = 20
 def schedules(budget: str) -> dict[str, Schedule]:
     """What descent may choose from, by what is said of it.
 
-    Steps that are alike, as published; and two of length 1 of which the first, with half of the budget at most, finds
-    where the second may clip, as the rounds of CoinPress do for vectors (Biswas, Dong, Kamath & Ullman 2020).
-    Shares of epsilon add up, and every step costs more.
+    One step, which with a length below 1 stays near the public centre; steps that are alike, as published; and two of
+    length 1 of which the first, with half of the budget at most, finds where the second may clip, as the rounds of
+    CoinPress do for vectors (Biswas, Dong, Kamath & Ullman 2020). Shares of epsilon add up, and every step costs more.
     """
     steps = (2, 3, 5, 10, _MOST_STEPS) if budget == "mu" else (2, 3)
+    once = {
+        f"1 step of length {length:g}, clipped at {clip:g} r": ((1.0, length, clip),)
+        for length in (0.1, 0.25, 0.5, 0.75, 1.0)
+        for clip in _CLIPS
+    }
     alike = {
         f"{count} steps of length {length:g}, clipped at {clip:g} r": ((1.0 / count, length, clip),) * count
         for count in steps
@@ -40,7 +45,7 @@ def schedules(budget: str) -> dict[str, Schedule]:
         for first in (1.0, 0.75, 0.5)
         for clip in (0.5, 0.35, 0.25, 0.15)
     }
-    return alike | rounds
+    return once | alike | rounds
 
 
 def descent(ball, data, budget: str, strength: float, schedule: Schedule, keys) -> jax.Array:

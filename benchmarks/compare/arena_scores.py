@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.compare.arena_names import short
+
 #: Of tables, and the fields of a score that stand in them.
 HEADER = ["method", "", "distance", "Mahalanobis", "Frobenius", "median distance", "1 in 100 beyond"]
 WHO = {True: "ours", False: "", None: "no rival"}
@@ -72,7 +74,7 @@ def best_setting(tried: dict[str, Score], judge: Callable[[str], Score]) -> Scor
 def pooled(data_sets: Sequence[Sequence[Score]]) -> list[Score]:
     """Means over several data sets, of all methods that have entered each; settings are named where they are one.
 
-    Data sets have the same random keys: the standard error of an average is taken to be the average one.
+    Data sets have random keys of their own.
     """
     by_name = [{own.method.split(" [")[0]: own for own in scores} for scores in data_sets]
     found = []
@@ -88,8 +90,8 @@ def pooled(data_sets: Sequence[Sequence[Score]]) -> list[Score]:
 
 
 def _pooled(pairs):
-    mean, deviation = np.mean(pairs, axis=0)
-    return float(mean), float(deviation)
+    means, deviations = np.transpose(pairs)
+    return float(np.mean(means)), float(np.linalg.norm(deviations) / len(deviations))
 
 
 def best(scores: Sequence[Score], ours: bool, error: str = "distance") -> Score | None:
@@ -125,6 +127,12 @@ def by_frobenius(scores: Sequence[Score]) -> str:
     return f"{word}: {names[0]} {_digits(own.frobenius)}, {names[1]} {_digits(other.frobenius)}"
 
 
+def counts(found: Sequence[Sequence[Score]]) -> str:
+    """How many cells are won, even and lost."""
+    words = [verdict(scores).partition(":")[0] for scores in found]
+    return f"we win {words.count('we win')}, even {words.count('even')}, we lose {words.count('we lose')}"
+
+
 def rows(scores: Sequence[Score]) -> list[list[str]]:
     """Of a table: best first."""
     return [
@@ -138,17 +146,21 @@ def rows(scores: Sequence[Score]) -> list[list[str]]:
 
 
 def overview(found: Sequence[Sequence[Score]]) -> str:
-    """Of all cells, in Markdown: the best of ours and of theirs, and the error of `arena_means.limit`."""
-    lines = ["| cell | ours, best | error | theirs, best | error | ratio | limit |", "|---|---|---|---|---|---|---|"]
+    """Of all cells, in Markdown: the best of ours and of theirs, of the public centre, and `arena_means.limit`."""
+    heads = ["cell", "ours, best", "error", "theirs, best", "error", "ratio", "centre", "limit"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for scores in found:
         own, other = best(scores, True), best(scores, False)
         if own is None or other is None:
             continue
         word, ratio = verdict(scores).partition(":")[0], own.distance[0] / other.distance[0]
-        least = next((f"{one.distance[0]:.4f}" for one in scores if one.method.startswith("limit")), "")
+        besides = [
+            next((f"{one.distance[0]:.4f}" for one in scores if one.method.startswith(begins)), "")
+            for begins in ("public centre", "limit")
+        ]
         said = f"{ratio:.2f}" + (", even" if word == "even" else "")
-        pairs = [f"{one.method} | {one.distance[0]:.4f}" for one in (own, other)]
-        lines.append(f"| {scores[0].cell} | {' | '.join(pairs)} | {said} | {least} |")
+        pairs = [f"{short(one.method)} | {one.distance[0]:.4f}" for one in (own, other)]
+        lines.append(f"| {scores[0].cell} | {' | '.join(pairs)} | {said} | {' | '.join(besides)} |")
     return "\n".join(lines)
 
 
@@ -159,13 +171,13 @@ def table(found: Sequence[Sequence[Score]]) -> str:
         entered = [own for own in scores if own.ours is not None]
         least = min(own.distance[0] for own in entered)
         for own in scores:
-            cells = methods.setdefault((own.method.split(" [")[0], own.ours), [""] * len(found))
+            cells = methods.setdefault((short(own.method), own.ours), [""] * len(found))
             text = f"{own.distance[0]:.4f}"
             cells[place] = f"**{text}**" if own.ours is not None and own.distance[0] == least else text
     lines = ["| | " + " | ".join(str(scores[0].cell) for scores in found) + " |", "|---" * (len(found) + 1) + "|"]
     order = {True: 0, False: 1, None: 2}
     for (method, ours), cells in sorted(methods.items(), key=lambda item: order[item[0][1]]):
-        name = f"{method} ({WHO[None]})" if ours is None else f"ours: {method}" if ours else method
+        name = f"ours: {method}" if ours else method
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

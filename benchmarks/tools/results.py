@@ -204,11 +204,15 @@ def rendered(found: dict, root: pathlib.Path = ROOT) -> str:
 
 def with_tables(text: str, results: dict[str, dict], root: pathlib.Path = ROOT) -> str:
     """A page with the tables of all results between their marks, ``<!-- NAME -->`` and ``<!-- /NAME -->``."""
-    for name, found in results.items():
+    return marked(text, {name: rendered(found, root) for name, found in results.items()})
+
+
+def marked(text: str, bodies: dict[str, str]) -> str:
+    """A page with these texts between the marks of their names."""
+    for name, body in bodies.items():
         mark = re.compile(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         if len(mark.findall(text)) != 1:
             raise SystemExit(f"The page has no single place for {name}: <!-- {name} --> ... <!-- /{name} -->.")
-        body = rendered(found, root)
         text = mark.sub(lambda match, body=body: f"{match[1]}{body}\n{match[2]}", text)
     return text
 
