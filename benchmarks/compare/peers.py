@@ -1,12 +1,12 @@
-"""Frechet means: jaxgeodp against pyriemann, geomstats and morphomatics.
+"""Frechet means and operations: jaxgeodp against pyriemann, geomstats, morphomatics, geoopt and pymanopt.
 
     python -m benchmarks.compare.peers [--quick]
 
-The same float64 data for all, starting from each library's default. The peers stop at a gradient norm of 1e-6
-(morphomatics has no other setting, and stops after 10 steps in any case; 100 are allowed to the others), jaxgeodp at
-rounding level, so the comparison is to its disadvantage: the tables give the gradient norm that each result is left
-with, computed in NumPy. JAX programs are jitted; replicates are vmapped where a peer can (morphomatics), and a loop
-over data sets where it cannot.
+The same float64 data for all. The peers stop at a gradient norm of 1e-6, jaxgeodp at rounding level, so the comparison
+is to its disadvantage: the tables give the gradient norm that each result is left with, computed in NumPy. JAX programs
+are jitted; replicates are vmapped where a peer can (morphomatics), and a loop over data sets where it cannot.
+`peers_libraries` has the calls. Operations are from one base point to all others. A library that is not installed is
+left out.
 
 Every library has a process of its own, since importing one changes the settings of others (morphomatics brings
 pymanopt, which turns on float64 globally). The processes take turns and are idle while another is timed.
@@ -16,6 +16,7 @@ pymanopt, which turns on float64 globally). The processes take turns and are idl
 
 import argparse
 import importlib.metadata
+import importlib.util
 import json
 import os
 import pickle
@@ -28,6 +29,7 @@ import warnings
 
 import numpy as np
 
+from benchmarks.compare.peers_libraries import LIBRARIES, real
 from benchmarks.tools.timing import (
     TURN_SECONDS,
     Measurement,
@@ -38,84 +40,10 @@ from benchmarks.tools.timing import (
     restart_with_fair_environment,
 )
 
-TOLERANCE, STEP_LIMIT = 1e-6, 100
-LIBRARIES = ["jaxgeodp", "pyriemann", "geomstats", "morphomatics"]
 SIZES = (2, 3, 4, 5, 6, 8, 10, 16)
 CASES = ["sphere S^2", *(f"SPD({size})" for size in SIZES), "planar shapes, k = 50"]
 REPLICATED = ["sphere S^2", "SPD(2)", "planar shapes, k = 50"]
-
-
-# One function per library: a case to (prepare data, mean of one data set, means of many or None).
-# Data of shapes are complex (n, k); libraries for shapes in any dimension want real (n, k, 2).
-
-
-def jaxgeodp_means(case):
-    import jax
-    import jax.numpy as jnp
-
-    from jaxgeodp import SPD, PlanarShapes, Sphere, frechet_mean
-
-    jax.config.update("jax_enable_x64", True)
-    manifold = Sphere(2) if "S^2" in case else PlanarShapes(50) if "shapes" in case else SPD(_size(case))
-    one = jax.jit(lambda points: frechet_mean(manifold, points))
-    return jnp.asarray, one, jax.jit(jax.vmap(one))
-
-
-def morphomatics_means(case):
-    import jax
-    import jax.numpy as jnp
-    from morphomatics.manifold import SPD, Kendall, Sphere
-    from morphomatics.stats import ExponentialBarycenter
-
-    jax.config.update("jax_enable_x64", True)
-    if "SPD" in case:
-        manifold = SPD(_size(case), structure="AffineInvariant")
-    else:
-        manifold = Kendall((50, 2)) if "shapes" in case else Sphere((3,))
-    one = jax.jit(lambda points: ExponentialBarycenter.compute(manifold, points))
-    return lambda points: jnp.asarray(_real(points)), one, jax.jit(jax.vmap(one))
-
-
-def geomstats_means(case):
-    os.environ["GEOMSTATS_BACKEND"] = "numpy"
-    from geomstats.geometry.hypersphere import Hypersphere
-    from geomstats.geometry.pre_shape import PreShapeSpace
-    from geomstats.geometry.spd_matrices import SPDAffineMetric, SPDMatrices
-    from geomstats.learning.frechet_mean import FrechetMean
-
-    if "SPD" in case:
-        space = SPDMatrices(_size(case), equip=False)
-        space.equip_with_metric(SPDAffineMetric)
-    elif "shapes" in case:
-        space = PreShapeSpace(50, ambient_dim=2)
-        space.equip_with_group_action("rotations")
-        space = space.equip_with_quotient() or space.quotient
-    else:
-        space = Hypersphere(2)
-
-    def one(points):
-        estimator = FrechetMean(space)
-        # It stops at a squared gradient norm of epsilon times the dimension.
-        estimator.set(init_step_size=1.0, max_iter=STEP_LIMIT, epsilon=TOLERANCE**2 / space.dim)
-        return estimator.fit(points).estimate_
-
-    return _real, one, None
-
-
-def pyriemann_means(case):
-    from pyriemann.utils.mean import mean_riemann
-
-    if "SPD" not in case:
-        return None
-    return np.asarray, lambda points: mean_riemann(points, tol=TOLERANCE, maxiter=STEP_LIMIT), None
-
-
-def _size(case):
-    return int(case[len("SPD(") : -1])
-
-
-def _real(points):
-    return np.stack([points.real, points.imag], axis=-1) if np.iscomplexobj(points) else points
+OPERATED, OPERATIONS = ["sphere S^2", "SPD(3)", "SPD(10)", "planar shapes, k = 50"], ["exp", "log", "dist"]
 
 
 # The worker: reads orders from its standard input, answers on its standard output.
@@ -133,25 +61,32 @@ def work(library, path):
         name = tuple(order["task"])
         if order["do"] == "first":
             answer = None
-            made = globals()[f"{library}_means"](name[0])
-            if made is not None:
-                prepare, one, many = made
-                points = prepare(data[name])
-                if name[1] == "one":
-                    tasks[name] = lambda one=one, points=points: one(points)
-                elif many is not None:
-                    tasks[name] = lambda many=many, points=points: many(points)
-                else:
-                    tasks[name] = lambda one=one, points=points: [one(x) for x in points]
+            calls = LIBRARIES[library](name[0])
+            if calls is not None:
+                tasks[name] = task_of(calls, name[1], data[name])
                 answer, results[name] = _timed(tasks[name], 1)
                 order["calls"] = max(1, round(TURN_SECONDS / _timed(tasks[name], 1)[0]))
                 answer = [answer, order["calls"]]
         elif order["do"] == "turn":
             answer, _ = _timed(tasks[name], order["calls"])
         else:
-            answer = _real(np.asarray(results[name])).tolist() if name[1] == "one" else None
+            answer = real(np.asarray(results[name])).tolist()
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
+
+
+def task_of(calls, what, data):
+    """What is timed: a call of no arguments."""
+    points = calls.prepare(data)
+    if what == "mean":
+        return lambda: calls.mean(points)
+    if what == "means" and calls.means is not None:
+        return lambda: calls.means(points)
+    if what == "means":
+        return lambda: [calls.mean(own) for own in points]
+    base, others = points[0], points[1:]
+    others = calls.log(base, others) if what == "exp" else others
+    return lambda: getattr(calls, what)(base, others)
 
 
 def _timed(task, calls):
@@ -191,26 +126,31 @@ def gradient_norm(case, mean, points):
 
 
 def compare(title, workers, data, tasks, repeats):
-    rows = []
+    """Print a table of calls, and return the seconds of first ones."""
+    rows, firsts = [], []
     for task in tasks:
         first = {library: worker.ask("first", task) for library, worker in workers.items()}
-        able = [library for library in LIBRARIES if first[library] is not None]
+        able = [library for library in workers if first[library] is not None]
         turns = {library: [] for library in able}
         for _ in range(repeats):
             for library in able:
                 turns[library].append(workers[library].ask("turn", task, calls=first[library][1]))
         measured = {library: Measurement(first[library][0], turns[library]) for library in able}
         best = min(able[1:], key=lambda library: statistics.median(turns[library]))
-        row = [task[0]]
-        for library in LIBRARIES:
-            row.append(milliseconds(measured[library].median) if library in able else "")
+        name = task[0] if task[1].startswith("mean") else f"{task[0]}, {task[1]}"
+        row = [name, *(milliseconds(measured[own].median) if own in able else "" for own in workers)]
         row.append(f"{ratio(measured[best], measured['jaxgeodp'])} {best}")
-        if task[1] == "one":
+        if task[1] == "mean":
             norms = [gradient_norm(task[0], workers[k].ask("result", task), data[tuple(task)]) for k in able]
             row.append(", ".join(f"{norm:.0e}" for norm in norms))
+        elif task[1] == "dist":
+            ours, *others = (np.array(workers[k].ask("result", task)) for k in able)
+            assert all(np.allclose(ours, other, rtol=1e-6) for other in others), task
         rows.append(row)
-    header = ["", *LIBRARIES, "best peer / jaxgeodp"]
-    print_table(title, header + (["gradient norms left"] if tasks[0][1] == "one" else []), rows)
+        firsts.append([name, *(f"{first[own][0]:.3g} s" if own in able else "" for own in workers)])
+    header = ["", *workers, "best peer / jaxgeodp"]
+    print_table(title, header + (["gradient norms left"] if tasks[0][1] == "mean" else []), rows)
+    return firsts
 
 
 def main():
@@ -227,22 +167,28 @@ def main():
 
     jax.config.update("jax_enable_x64", True)
     print_machine()
-    print("peers      " + ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES[1:]))
+    there = [name for name in LIBRARIES if all(map(importlib.util.find_spec, name.split(", ")))]
+    named = dict.fromkeys(part for name in there[1:] for part in name.split(", "))
+    print("peers      " + ", ".join(f"{name} {importlib.metadata.version(name)}" for name in named))
     count, sets, each, repeats = (50, 3, 20, 2) if arguments.quick else (1000, 500, 100, 7)
     cases = {case.title: case for case in means.CASES}
     for size in SIZES:
         own = means.Case(f"SPD({size})", SPD(size), 1.0, means.matrices_textbook, means.matrices_products)
         cases.setdefault(own.title, own)
-    data = {(title, "one"): means.random_data(cases[title], 1, count)[0] for title in CASES}
-    data |= {(title, "many"): means.random_data(cases[title], sets, each) for title in REPLICATED}
+    data = {(title, "mean"): means.random_data(cases[title], 1, count)[0] for title in CASES}
+    data |= {(title, "means"): means.random_data(cases[title], sets, each) for title in REPLICATED}
+    data |= {(title, own): data[title, "mean"] for title in OPERATED for own in OPERATIONS}
     with tempfile.NamedTemporaryFile(suffix=".pickle") as file:
         pickle.dump(data, file)
         file.flush()
-        workers = {library: Worker(library, file.name) for library in LIBRARIES}
+        workers = {library: Worker(library, file.name) for library in there}
         title = f"Mean of {count} points"
-        compare(title, workers, data, [[title, "one"] for title in CASES], repeats)
+        firsts = compare(title, workers, data, [[title, "mean"] for title in CASES], repeats)
+        print_table(f"First call of a mean of {count} points, with compiling", ["", *workers], firsts)
         title = f"Means of {sets} data sets of {each} points"
-        compare(title, workers, data, [[title, "many"] for title in REPLICATED], max(2, repeats // 2))
+        compare(title, workers, data, [[title, "means"] for title in REPLICATED], max(2, repeats // 2))
+        title = f"From one point to {count - 1} others"
+        compare(title, workers, data, [[title, own] for title in OPERATED for own in OPERATIONS], repeats)
         for worker in workers.values():
             worker.close()
 

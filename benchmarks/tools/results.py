@@ -15,14 +15,15 @@ import dataclasses
 import datetime
 import functools
 import hashlib
+import importlib
 import importlib.metadata
+import inspect
 import io
 import json
 import os
 import pathlib
 import platform
 import re
-import runpy
 import subprocess
 import sys
 import tempfile
@@ -69,7 +70,9 @@ SCRIPTS = {
         Script("draws"),
         Script("kernels", libraries=("jaxlie",)),
         Script("first_calls", processes=True),
-        Script("peers", libraries=("pyriemann", "geomstats", "morphomatics"), processes=True),
+        Script(
+            "peers", libraries=("pyriemann", "torch", "geomstats", "morphomatics", "geoopt", "pymanopt"), processes=True
+        ),
         Script("derivatives"),
         Script("errors", "measure", (("--out", "docs/errors.png"),)),
         Script("metrics", "measure"),
@@ -125,14 +128,15 @@ def watch(script: Script, out: pathlib.Path) -> None:
     called = set()
 
     def note(frame, event, _):
-        if event == "call" and frame.f_code.co_name != "<module>":
+        if event == "call" and frame.f_code.co_flags & inspect.CO_OPTIMIZED:  # neither a module nor a class' body
             called.add(frame.f_code.co_filename)
 
     sys.argv = [script.path, "--quick"]
+    module = importlib.import_module(script.module)  # what imports call is no part of what is measured
     threading.setprofile(note)
     sys.setprofile(note)
     try:
-        runpy.run_module(script.module, run_name="__main__", alter_sys=True)
+        module.main()
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
