@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 
-from benchmarks.audit import fuzz, mutants
+from benchmarks.audit import fuzz, mutants, mutation_state
 from benchmarks.audit.fuzz_targets import PLANTED
 from jaxgeodp.checks import InputError
 
@@ -79,18 +79,35 @@ def test_a_mutant_is_killed_by_a_test_that_notices_and_survives_one_that_does_no
             mutation.try_all(work, {"toy/limits.py": chosen}, tests, copies, time.monotonic() + 60.0)
             mutation.try_all(work, {"toy/limits.py": chosen}, tests, copies, time.monotonic() + 60.0)
         rows = mutation.rows_of(work)
-        print(json.dumps([rows, mutation.table(["toy/limits.py"], rows)]))
+        print(json.dumps(rows))
         """,
         tmp_path,
     )
-    rows, table = found
+    rows = found
     outcomes = {(row["before"], row["after"]): row for row in rows}
     assert len(rows) == len(outcomes) == 2  # once each, though called twice
     killed = outcomes["number <= LIMIT", "(number > LIMIT)"]
     assert (killed["outcome"], killed["by"]) == ("killed", "tests/test_limits.py::test_within")
     assert outcomes["number < 0", "False"]["outcome"] == "survived"
-    assert "| toy/limits.py | 2 | 1 | 0 | 1 | 0 |" in table
     assert (tmp_path / "toy" / "limits.py").read_bytes() == SOURCE
+
+
+def test_a_round_of_mutants_goes_on_where_the_last_run_ended(tmp_path):
+    order = mutants.sample("jaxgeodp/toy/limits.py", SOURCE, 99, seed=0)
+    file, names = order[0].file, [mutant.name for mutant in order]
+    begun = mutation_state.of_file({}, file, SOURCE, len(order))
+    # The third has no outcome yet, so that the fourth does not count.
+    first = mutation_state.gone_on(begun, order, dict(zip(names, ("killed", "survived", None, "killed"), strict=False)))
+    assert (first["tried"], first["killed"], list(first["left"])) == (2, 1, [f"{names[1]} (survived)"])
+    path = tmp_path / "state.json"
+    mutation_state.write(path, {file: first | {"left": {f"{names[1]} (survived)": "a reason"}}})
+    kept = mutation_state.of_file(mutation_state.read(path), file, SOURCE, len(order))
+    second = mutation_state.gone_on(kept, order, {names[2]: "timed out", names[3]: "no test"})
+    assert (second["tried"], second["killed"], second["timed out"]) == (4, 1, 1)
+    table = mutation_state.table({file: second}).splitlines()
+    assert table[2] == f"| toy | {len(order)} | 4 | 1 | 1 | 2 | 1 |" and table[-1] == f"{names[3]} (no test)"
+    assert mutation_state.of_file({file: second}, file, SOURCE + b"\n", len(order))["tried"] == 0
+    assert mutation_state.read(tmp_path / "none") == {}
 
 
 def test_lines_that_no_test_runs_are_told_apart():

@@ -2,7 +2,9 @@
 
     python -m benchmarks.audit.mutation [--minutes 60] [--processes 2] [--sample 20] [--only WORD] [--folder FOLDER]
 
-Of every file a sample of mutants (`mutants.py`) is drawn with a fixed seed. Each is tried in a copy of the project, by
+Of every file the first mutants of a random order (`mutants.py`) are tried, as many as ``--sample`` says; 10000 are all.
+Those that earlier runs have tried are in ``mutants.json`` (`mutation_state.py`), which each run goes on with and writes
+again: a whole round, of some 20,000 mutants, can be many runs. Each is tried in a copy of the project, by
 the tests that run its line, those first that are done soonest; the first failure kills it. Which tests run which line
 is measured once, by `coverage`, one context for each test, file of tests by file of tests.
 
@@ -12,8 +14,8 @@ functions with decorators, which is most of what `jax.jit` and dataclasses touch
 rounding up for rounding down. Here one process has imported JAX (not started it) and forks for every mutant, so that a
 mutant takes 1 to 2 s; compiled programs come from where tests/conftest.py keeps them.
 
-What was found stands in FOLDER/mutants.jsonl, a line a mutant, and the map of tests in FOLDER/tests.jsonl: the same
-call goes on where it was stopped. `coverage` is needed (pip install -e ".[abuse]").
+What was found stands in FOLDER/mutants-CODE.jsonl, too, a line a mutant, and the map of tests in FOLDER/tests.jsonl:
+the same call goes on where it was killed. `coverage` is needed (pip install -e ".[abuse]").
 """
 
 import argparse
@@ -35,12 +37,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from benchmarks.audit.mutants import Mutant, sample
+from benchmarks.audit import mutation_state
+from benchmarks.audit.mutants import Mutant, mutants_of, sample
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = tuple(f"jaxgeodp/{part}" for part in ("privacy", "bounds", "releases", "mechanisms", "locating"))
 #: Seconds of tests, as measured once, that one mutant gets, and how many tests at most.
 PATIENCE, MOST_TESTS = 40.0, 80
+SEED = 0  #: of the order of mutants
 #: Seconds in which tests of one file begin that are measured; and what a mutant gets beyond the time of its tests.
 LONGEST, SPARE = 90.0, 30.0
 _LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", "*_cache", ".hypothesis", ".venv", "build", "dist")
@@ -312,21 +316,6 @@ def planted(mutant: Mutant) -> Callable[[pathlib.Path], Callable[[], object]]:
     return prepare
 
 
-def table(files: list[str], rows: list[dict]) -> str:
-    """File by file: how many mutants there are, were tried, and what became of them."""
-    lines = ["| file | mutants tried | killed | timed out | survived | run by no test |", "|---|---|---|---|---|---|"]
-    sums = [0] * 5
-    for file in files:
-        own = [row["outcome"] for row in rows if row["file"] == file]
-        counts = [len(own), *(own.count(word) for word in ("killed", "timed out", "survived", "no test"))]
-        sums = [a + b for a, b in zip(sums, counts, strict=True)]
-        if own:
-            lines.append(f"| {file} | {' | '.join(map(str, counts))} |")
-    noticed, tested = sums[1] + sums[2], max(1, sums[0] - sums[4])
-    lines.append(f"| all | {' | '.join(map(str, sums))} |")
-    return "\n".join([*lines, "", f"{noticed / tested:.1%} of the mutants that a test runs are noticed."])
-
-
 def measure_all(path: pathlib.Path, root: pathlib.Path, parts: tuple[str, ...], copies, end: float) -> Tests:
     """The map of tests, as far as it is not there yet."""
     known = {row["file"] for row in rows_of(path)}
@@ -372,7 +361,6 @@ def main():
     parser.add_argument("--minutes", type=float, default=60.0, help="in all, of which the map of tests gets half")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--sample", type=int, default=20, help="mutants of each file")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="files whose path holds this word")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("mutation"))
     options = parser.parse_args()
@@ -380,18 +368,22 @@ def main():
     folder = options.folder.resolve()
     files = sorted(path for part in PARTS for path in (ROOT / part).rglob("*.py") if options.only in str(path))
     names = [str(path.relative_to(ROOT)) for path in files]
-    chosen = {name: sample(name, (ROOT / name).read_bytes(), options.sample, options.seed) for name in names}
+    sources = {name: (ROOT / name).read_bytes() for name in names}
+    orders = {name: sample(name, source, len(mutants_of(name, source)), SEED) for name, source in sources.items()}
+    state = mutation_state.read(mutation_state.PATH)
+    state |= {name: mutation_state.of_file(state, name, sources[name], len(own)) for name, own in orders.items()}
+    chosen = {name: own[state[name]["tried"] : options.sample] for name, own in orders.items()}
+    found = folder / f"mutants-{mutation_state.code_of(b''.join(sources.values()))}.jsonl"  # of this code alone
     begin = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # with what it has started
     import_what_tests_import()
     with copied(ROOT, options.processes) as copies:
         tests = measure_all(folder / "tests.jsonl", ROOT, PARTS, copies, begin + 30.0 * options.minutes)
-        try_all(folder / "mutants.jsonl", chosen, tests, copies, begin + 60.0 * options.minutes)
-    rows = [row for row in last_rows(folder / "mutants.jsonl") if row["file"] in chosen]
-    print(table(list(chosen), rows), "\n")
-    for row in rows:
-        if row["outcome"] in ("survived", "no test"):
-            print(f"{row['outcome']}: {row['name']}")
+        try_all(found, chosen, tests, copies, begin + 60.0 * options.minutes)
+    outcomes = {row["name"]: row["outcome"] for row in last_rows(found)}
+    state |= {name: mutation_state.gone_on(state[name], own, outcomes) for name, own in orders.items()}
+    mutation_state.write(mutation_state.PATH, state)
+    print(mutation_state.table(state))
 
 
 if __name__ == "__main__":

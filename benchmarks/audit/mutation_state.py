@@ -1,0 +1,75 @@
+"""What runs of `mutation` have found so far: a file that is kept with the project, and gone on with by later runs.
+
+Mutants of a file of source come in one order (`mutants.sample`), of which a run tries the next ones. Of each file the
+state says which code it is of, how many mutants there are, how many of the first were tried, and which of these are
+left, each with why it is no gap, or nothing. A file that has changed begins anew; so a full round needs no single run.
+"""
+
+import hashlib
+import json
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from benchmarks.audit.mutants import Mutant
+
+PATH = pathlib.Path(__file__).with_name("mutants.json")
+NOTICED = ("killed", "timed out")
+
+
+def code_of(source: bytes) -> str:
+    """A digest."""
+    return hashlib.sha256(source).hexdigest()[:16]
+
+
+def read(path: pathlib.Path) -> dict[str, dict[str, Any]]:
+    """By file of source; nothing where there is no file."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def of_file(state: Mapping[str, dict[str, Any]], file: str, source: bytes, number: int) -> dict[str, Any]:
+    """What is known of the file as it is now."""
+    kept = state.get(file, {})
+    empty = {"code": code_of(source), "mutants": number, "tried": 0, "killed": 0, "timed out": 0, "left": {}}
+    return dict(kept) if kept.get("code") == empty["code"] else empty
+
+
+def gone_on(known: dict[str, Any], order: Iterable[Mutant], outcomes: Mapping[str, str]) -> dict[str, Any]:
+    """What is known of a file after a run.
+
+    Args:
+        known: before.
+        order: all its mutants, in order.
+        outcomes: of those that were tried, by name. One that has none ends what counts: later runs begin with it.
+    """
+    found = {**known, "left": dict(known["left"])}
+    for mutant in list(order)[known["tried"] :]:
+        outcome = outcomes.get(mutant.name)
+        if outcome is None:
+            break
+        found["tried"] += 1
+        if outcome in NOTICED:
+            found[outcome] += 1
+        else:
+            found["left"][f"{mutant.name} ({outcome})"] = ""
+    return found
+
+
+def table(state: Mapping[str, dict[str, Any]]) -> str:
+    """Part by part, in Markdown; then what is left and has no reason."""
+    heads = ["part", "mutants", "tried", "killed", "timed out", "left", "explained"]
+    lines, parts = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"], {}
+    for file, own in sorted(state.items()):
+        sums = parts.setdefault(str(pathlib.PurePosixPath(file).parts[1]), [0] * 6)
+        explained = sum(bool(why) for why in own["left"].values())
+        counts = (*(own[name] for name in ("mutants", "tried", *NOTICED)), len(own["left"]), explained)
+        sums[:] = [a + b for a, b in zip(sums, counts, strict=True)]
+    parts["all"] = [sum(own) for own in zip(*parts.values(), strict=True)] if parts else [0] * 6
+    lines += [f"| {part} | {' | '.join(map(str, sums))} |" for part, sums in parts.items()]
+    open_ones = [name for own in state.values() for name, why in own["left"].items() if not why]
+    return "\n".join([*lines, "", *open_ones])
+
+
+def write(path: pathlib.Path, state: Mapping[str, dict[str, Any]]) -> None:
+    """Replace the file, a line a mutant that is left."""
+    path.write_text(json.dumps(dict(sorted(state.items())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
