@@ -1,12 +1,14 @@
 """The recorder of noise: what it says of mechanisms, and of planted mistakes (benchmarks/audit/auditors.py has all)."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from strategies import exhaustive
 
-from benchmarks.audit import auditors, cells, outside, recorded
+from benchmarks.audit import auditors, cells, options, outside, recorded
 from benchmarks.audit.planted import DISK, N, planted
 from benchmarks.compare import published
 from jaxgeodp import KNGMechanism, TangentLaplace
@@ -50,8 +52,9 @@ def test_noise_of_real_releases_on_a_grid_is_recorded_and_replayed():
     """Independent coordinates for a move along one: 1/sqrt(2) of epsilon."""
     mechanism = TangentLaplace(DISK, 1.0)
     data, neighbour = map(np.asarray, PAIR)
-    assert recorded.on_grid(mechanism, data, neighbour) == pytest.approx(0.5**0.5, rel=1e-6)
-    assert recorded.on_grid(mechanism, data, data) == 0.0
+    release = partial(mechanism.release, numerics="grid")
+    assert recorded.on_grid(release, data, neighbour) == pytest.approx(0.5**0.5, rel=1e-6)
+    assert recorded.on_grid(release, data, data) == 0.0
 
 
 def test_only_a_sampler_in_fixed_time_has_no_loop_that_depends_on_records():
@@ -167,3 +170,18 @@ def test_the_table_of_coinpress_has_a_row_for_each_size(monkeypatch, capsys):
     monkeypatch.setattr(published, "PRESSED", {200: published.PRESSED[3000]})
     published.covariances(10)
     assert capsys.readouterr().out.count("| 200 |") == 3
+
+
+@pytest.mark.parametrize(
+    "name", ["TangentLaplace, flat: grid, persons, groups, replace-one", "planted: groups share persons"]
+)
+def test_options_together_use_what_is_promised_and_less_is_seen(name):
+    (row,) = [row for row in options.releases() if row.name == name]
+    used = options.measured(row)
+    assert (used > row.promised) == row.planted and used > 0.5
+
+
+@pytest.mark.exhaustive
+def test_all_options_together(capsys):
+    options.main()
+    assert capsys.readouterr().out.count("**") == 8  # of the four that are planted

@@ -12,7 +12,10 @@ that depends on records by another way than through added noise. What is found i
 the noise lie apart for two neighbours, in units of the scale that the recorded noise has.
 """
 
+import contextlib
 import dataclasses
+import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +25,8 @@ import numpy as np
 from jax.extend import core
 
 from jaxgeodp.privacy import grid
+from jaxgeodp.privacy.entropy import random_order
+from jaxgeodp.releases.add_remove import in_places
 
 # What a number depends on: the records, the key, a vector with noise added.
 RECORDS, KEY, RELEASED = 1, 2, 4
@@ -143,42 +148,99 @@ def together(distances: list[float], family: str) -> float:
     return float(np.linalg.norm(distances, 2 if family == "gaussian" else 1))
 
 
-def on_grid(mechanism, data, neighbour) -> float:
+def on_grid(release: Callable[[Any], Any], data, neighbour) -> float:
     """How far neighbours' integers lie apart in two real releases, in units of the scale of the noise of integers.
 
-    The second release gets the noise of the first. In the norm of the noise's theorem: the sum of changes for discrete
-    Laplace noise, the Euclidean norm for discrete Gaussian noise.
+    What the first run released is what the second gets at each addition of noise, as later steps build on earlier
+    ones. Where records are put into secret random places, those that both have in common get the same places in both
+    runs, and the others are never left out: the pair of orders that the theorem compares. What each pays is added up:
+    changes in the sum of absolute values for discrete Laplace noise, the root of the sum of squares of all if there is
+    discrete Gaussian noise, as of an epsilon epsilon^2/2-zCDP follows.
+
+    Args:
+        release: of data, with ``numerics="grid"``.
+        data, neighbour: what it takes.
 
     Raises:
         AssertionError: the neighbour asks for other noise.
     """
-    plain, asked = grid.with_noise, []
+    asked: list[tuple[Any, np.ndarray]] = []
+    used: list[float] = []
 
     def recording(draw, steps, scale, below=None):
         noisy = plain(draw, steps, scale, below)
-        asked.append((draw.__name__, scale, np.asarray(steps, float), noisy - np.asarray(steps, float)))
+        asked.append(((draw.__name__, scale, np.shape(steps)), np.asarray(steps, float)))
+        results.append(noisy)
         return noisy
 
     def replaying(draw, steps, scale, below=None):
-        name, recorded_scale, first, noise = waiting.pop(0)
-        if (name, recorded_scale, first.shape) != (draw.__name__, scale, np.shape(steps)):
+        if not waiting:
+            raise AssertionError("the neighbour asks for more noise")
+        (kind, first), noisy = waiting.pop(0)
+        if kind != (draw.__name__, scale, np.shape(steps)):
             raise AssertionError("the neighbour asks for other noise")
         moved = np.asarray(steps, float) - first
-        used.append(np.linalg.norm(moved, 2 if name == "discrete_gaussian" else 1) / scale)
-        return np.asarray(steps, float) + noise
+        used.append(float(np.linalg.norm(moved.ravel(), 2 if kind[0] == "discrete_gaussian" else 1) / scale))
+        return noisy
 
-    used: list[float] = []
-    try:
-        grid.with_noise = recording
-        mechanism.release(data, numerics="grid")
-        waiting = list(asked)
-        grid.with_noise = replaying
-        mechanism.release(neighbour, numerics="grid")
-    finally:
-        grid.with_noise = plain
+    plain, results = grid.with_noise, []
+    placed = [_placed_by(release, own) for own in (data, neighbour)]
+    common = [Counter(one) & Counter(other) for one, other in zip(*placed, strict=True)]
+    with _in_place_of(plain, recording), _in_order(common):
+        release(data)
+    waiting = list(zip(asked, results, strict=True))
+    with _in_place_of(plain, replaying), _in_order(common):
+        release(neighbour)
     if waiting:
         raise AssertionError("the neighbour asks for less noise")
-    return together(used, "gaussian" if {name for name, *_ in asked} == {"discrete_gaussian"} else "coordinates")
+    gaussian = any(kind[0] == "discrete_gaussian" for kind, _ in asked)
+    return together(used, "gaussian" if gaussian else "coordinates")
+
+
+def _placed_by(release, data) -> list[list[bytes]]:
+    """The records that a release puts into places, each time it does."""
+    found = []
+
+    def noting(records, order, places):
+        found.append([row.tobytes() for row in records])
+        return in_places(records, order, places)
+
+    with _in_place_of(in_places, noting):
+        release(data)
+    return found
+
+
+@contextlib.contextmanager
+def _in_order(common: list[Counter]):
+    """Put records that neighbours have in common into the first places, in one order, and all others into the last."""
+    calls = iter(common)
+
+    def in_one_order(records, order, places):
+        left = Counter(next(calls))
+        shared, own = [], []
+        for place in sorted(range(len(records)), key=lambda k: records[k].tobytes()):
+            row = records[place].tobytes()
+            (shared if left[row] else own).append(place)
+            left[row] -= left[row] > 0
+        rows = np.array([*own, *shared], int)
+        return in_places(records, rows, np.roll(np.arange(len(places)), len(own)))
+
+    with _in_place_of(in_places, in_one_order), _in_place_of(random_order, np.arange):
+        yield
+
+
+@contextlib.contextmanager
+def _in_place_of(plain, other):
+    """Replace a function in all modules of the package."""
+    modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "jaxgeodp"]
+    places = [(module, name) for module in modules for name, own in list(vars(module).items()) if own is plain]
+    try:
+        for module, name in places:
+            setattr(module, name, other)
+        yield
+    finally:
+        for module, name in places:
+            setattr(module, name, plain)
 
 
 class _Walk:
