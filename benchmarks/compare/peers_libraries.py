@@ -191,7 +191,9 @@ def pymanopt(case: str) -> Calls | None:
 
         problem = pymanopt.Problem(space, cost, riemannian_gradient=gradient)
         optimizer = ConjugateGradient(max_iterations=STEP_LIMIT, min_gradient_norm=TOLERANCE, verbosity=0)
-        return optimizer.run(problem, initial_point=points[0]).point
+        # Of directions half way to the second: its logarithm of a direction at itself is no number.
+        start = points[0] if "SPD" in case else points[0] + points[1]
+        return optimizer.run(problem, initial_point=start / (1.0 if "SPD" in case else np.linalg.norm(start))).point
 
     return Calls(np.asarray, mean, log, exp, dist)
 
