@@ -197,7 +197,8 @@ def test_replicates_depend_on_seed_label_and_number_only(kind):
     whole = run_replicates(mechanism, data, 20, 100)
     for replicates in (100, 31):  # 15 and 5 blocks
         split = run_replicates(mechanism, data, 20, replicates, block=7)
-        np.testing.assert_array_equal(split.distance, whole.distance[:replicates])
+        # The last bits are those of the block's program.
+        np.testing.assert_allclose(split.distance, whole.distance[:replicates], rtol=1e-13)
     assert np.all(run_replicates(mechanism, data, 20, 100, label="b").distance != whole.distance)
     assert np.all(run_replicates(mechanism, data, 20, 100, seed=1).distance != whole.distance)
 

@@ -48,9 +48,9 @@ def run_replicates(
 ) -> Errors:
     """Return a mechanism's errors over independent data sets of n records, reproducible from ``seed``.
 
-    Replicate j depends on the seed, ``label`` and j alone, whatever the block size or the number of devices. Its data
-    depend on the seed and j only, so that mechanisms are compared on the same data, and data sets of different n share
-    their first records. Runs in double precision.
+    Replicate j depends on the seed, ``label`` and j alone; on block size and number of devices in last bits only. Its
+    data depend on the seed and j only, so that mechanisms are compared on the same data, and data sets of different n
+    share their first records. Runs in double precision.
 
     Args:
         mechanism: for the Frechet mean. One that finds its ball has a program of its own for each n.
