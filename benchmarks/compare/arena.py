@@ -66,16 +66,17 @@ def mean_cells(full: bool) -> list[Points]:
     cells += [Points(*own, 50, "epsilon", 1.0) for own in (matrices, sphere)]
     cells += [Points(*own, 500, budget, 1.0, wide=True) for own in (matrices, sphere) for budget in BOTH]
     if full:
-        larger = [(space, radius_of(space)) for space in (jgd.SPD(5), jgd.SPD(10), jgd.Sphere(50))]
-        larger += [(jgd.Sphere(2), 0.7), (jgd.Sphere(10), 0.7)]
-        cells += [Points(*own, 500, budget, 1.0) for own in larger for budget in BOTH]
+        wider = [(jgd.Sphere(2), 0.7), (jgd.Sphere(10), 0.7), (jgd.Sphere(50), radius_of(jgd.Sphere(50)))]
+        longest = [(space, radius_of(space)) for space in (jgd.SPD(5), jgd.SPD(10))]
+        cells += [Points(*own, 500, budget, 1.0) for own in wider for budget in BOTH]
         cells += [Points(*own, 5000, budget, 0.3) for own in (matrices, sphere) for budget in BOTH]
+        cells += [Points(*own, 500, budget, 1.0) for own in longest for budget in BOTH]
     return cells
 
 
 def data_sets(cell: Points, count: int) -> list[Points]:
     """Several data sets of one law; of large ones fewer."""
-    large = cell.space.dim > 20 or cell.n > 1000
+    large = cell.space.dim > 12 or cell.n > 1000
     return [dataclasses.replace(cell, data_set=own) for own in range(min(count, LARGE) if large else count)]
 
 
