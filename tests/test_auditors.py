@@ -1,6 +1,7 @@
 """The recorder of noise: what it says of mechanisms, and of planted mistakes (benchmarks/audit/auditors.py has all)."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -179,6 +180,16 @@ def test_options_together_use_what_is_promised_and_less_is_seen(name):
     (row,) = [row for row in options.releases() if (row.mechanism, row.options) == name]
     used = options.measured(row)
     assert (used > row.promised) == row.planted and used > 0.5
+
+
+def test_what_is_released_beside_the_noise_is_seen():
+    mechanism = TangentLaplace(DISK, 1.0)
+
+    def release(data):
+        return SimpleNamespace(value=mechanism.release(data, numerics="grid").value + 1e-9 * data.mean())
+
+    with pytest.raises(AssertionError, match="depends on records beside"):
+        recorded.on_grid(release, *map(np.asarray, PAIR))
 
 
 @pytest.mark.exhaustive

@@ -6,6 +6,7 @@ to the place. Texts of messages, docstrings, annotations and decorators are left
 
 import ast
 import copy
+import hashlib
 import itertools
 import random
 from collections.abc import Iterator
@@ -206,4 +207,4 @@ def _compiles(source):
 
 def _short(text):
     line = " ".join(text.split())
-    return line if len(line) <= 60 else f"{line[:57]}..."
+    return line if len(line) <= 60 else f"{line[:48]}... {hashlib.sha256(line.encode()).hexdigest()[:8]}"

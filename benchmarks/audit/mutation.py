@@ -12,7 +12,7 @@ Why not a library: cosmic-ray 8.7 starts a command for each mutant, which import
 has one command for all files, and changes the checkout; mutmut 3.8 leaves out what is not in a function and all
 functions with decorators, which is most of what `jax.jit` and dataclasses touch. Neither removes a check, nor swaps
 rounding up for rounding down. Here one process has imported JAX (not started it) and forks for every mutant, so that a
-mutant takes 1 to 2 s; compiled programs come from where tests/conftest.py keeps them.
+mutant takes 5 to 11 s; compiled programs come from where tests/conftest.py keeps them.
 
 What was found stands in FOLDER/mutants-CODE.jsonl, too, a line a mutant, and the map of tests in FOLDER/tests.jsonl:
 the same call goes on where it was killed. `coverage` is needed (pip install -e ".[abuse]").

@@ -60,7 +60,8 @@ def neighbours(ball: jgd.GeodesicBall, differ: str, *, persons: bool) -> list[tu
 
     Args:
         ball: of the records, which jump from edge to edge.
-        differ: "replaced"; "more": there or not; "moves": replaced by others of another group.
+        differ: "replaced"; "more": there or not; "moves": all are in the first group, and in the second; of persons
+            also: replaced in all groups.
         persons: whether each has one to four records, or one.
     """
     count, found = STEPS if ball is LINE else PERSONS, []
@@ -69,15 +70,20 @@ def neighbours(ball: jgd.GeodesicBall, differ: str, *, persons: bool) -> list[tu
         order = [*np.delete(np.arange(count), changed), changed]
         one, other = (_records(np.asarray(own)[order], persons) for own in (first, second))
         rows = np.flatnonzero(one.persons == one.persons[-1])
+        if differ == "moves":
+            found += [(one, other)] if persons else []  # replaced in all groups
+            one, other = (_all_in(own, rows, group) for own, group in zip((one, other), GROUPS, strict=False))
         if differ == "more":
             found += [(one, one.without(rows)), (other, other.without(rows))]
             continue
-        if differ == "moves":
-            groups = other.groups.copy()
-            groups[rows] = [GROUPS[(GROUPS.index(own) + 1) % len(GROUPS)] for own in groups[rows]]
-            other = other._replace(groups=groups)
         found.append((one, other))
     return found
+
+
+def _all_in(data, rows, group):
+    groups = data.groups.copy()
+    groups[rows] = group
+    return data._replace(groups=groups)
 
 
 def _records(points, persons):

@@ -162,7 +162,7 @@ def on_grid(release: Callable[[Any], Any], data, neighbour) -> float:
         data, neighbour: what it takes.
 
     Raises:
-        AssertionError: the neighbour asks for other noise.
+        AssertionError: the neighbour asks for other noise, or is released another value with the same noisy numbers.
     """
     asked: list[tuple[Any, np.ndarray]] = []
     used: list[float] = []
@@ -187,14 +187,21 @@ def on_grid(release: Callable[[Any], Any], data, neighbour) -> float:
     placed = [_placed_by(release, own) for own in (data, neighbour)]
     common = [Counter(one) & Counter(other) for one, other in zip(*placed, strict=True)]
     with _in_place_of(plain, recording), _in_order(common):
-        release(data)
+        first = _values(release(data))
     waiting = list(zip(asked, results, strict=True))
     with _in_place_of(plain, replaying), _in_order(common):
-        release(neighbour)
+        second = _values(release(neighbour))
     if waiting:
         raise AssertionError("the neighbour asks for less noise")
+    if not all(map(np.array_equal, first, second)):
+        raise AssertionError("the result depends on records beside the noisy numbers")
     gaussian = any(kind[0] == "discrete_gaussian" for kind, _ in asked)
     return together(used, "gaussian" if gaussian else "coordinates")
+
+
+def _values(released) -> list[np.ndarray]:
+    """Of a release, or of one for each group."""
+    return [np.asarray(own.value) for own in (released.values() if isinstance(released, dict) else [released])]
 
 
 def _placed_by(release, data) -> list[list[bytes]]:

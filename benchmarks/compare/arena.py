@@ -235,7 +235,10 @@ def main() -> None:
         summary(found)
         return
     if asked.write:
-        return write(list(kept(asked.keep).values()), ROOT / "docs/evidence/arena.md")
+        found = list(kept(asked.keep).values())
+        if not found:
+            raise SystemExit(f"{asked.keep} has no cell of this code: run them first.")
+        return write(found, ROOT / "docs/evidence/arena.md")
     print_machine()
     part, parts = map(int, asked.part.split("/"))
     done, names = kept(asked.keep), []

@@ -50,8 +50,9 @@ class Script:
     folder: str = "compare"
     runs: tuple[tuple[str, ...], ...] = ((),)
     libraries: tuple[str, ...] = ()
-    # Its work is done by processes of its own: all code of the package may have run.
+    # Its work is done by processes of its own: all code of the package may have run, and this beside the script.
     processes: bool = False
+    beside: tuple[str, ...] = ()
 
     @property
     def module(self) -> str:
@@ -71,7 +72,10 @@ SCRIPTS = {
         Script("kernels", libraries=("jaxlie",)),
         Script("first_calls", processes=True),
         Script(
-            "peers", libraries=("pyriemann", "torch", "geomstats", "morphomatics", "geoopt", "pymanopt"), processes=True
+            "peers",
+            libraries=("pyriemann", "torch", "geomstats", "morphomatics", "geoopt", "pymanopt"),
+            processes=True,
+            beside=("peers_libraries", "means"),
         ),
         Script("derivatives"),
         Script("errors", "measure", (("--out", "docs/errors.png"),)),
@@ -115,7 +119,8 @@ def files_of(script: Script) -> list[str]:
     """The files whose functions a small run calls."""
     if script.processes:
         package = (str(path.relative_to(ROOT)) for path in ROOT.glob("jaxgeodp/**/*.py"))
-        return sorted([*package, script.path, "benchmarks/tools/profiled.py", "benchmarks/tools/timing.py"])
+        beside = (f"benchmarks/{script.folder}/{name}.py" for name in script.beside)
+        return sorted([*package, script.path, *beside, "benchmarks/tools/profiled.py", "benchmarks/tools/timing.py"])
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "files.json"
         command = [sys.executable, "-m", "benchmarks.tools.results", "watch", script.name, str(out)]
