@@ -67,7 +67,7 @@ LONGEST = (
 def pytest_addoption(parser):
     parser.addoption("--exhaustive", action="store_true", help="also the repetitions on further manifolds")
     parser.addoption(
-        "--resume", metavar="FILE", help="run what FILE does not say has passed with this code; note there"
+        "--resume", metavar="FILE", help="run what FILE does not say has passed with this code; write --resume=FILE"
     )
 
 

@@ -1,4 +1,4 @@
-"""A run of tests that can be stopped and gone on with: ``pytest --exhaustive --resume FILE``.
+"""A run of tests that can be stopped and gone on with: ``pytest --exhaustive --resume=FILE``.
 
 FILE has a line of JSON for each test that passed: its name, its seconds, and a digest of the code and versions it ran
 with. The same call runs what has not passed with the code as it is now.

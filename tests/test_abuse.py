@@ -78,8 +78,7 @@ def test_a_mutant_is_killed_by_a_test_that_notices_and_survives_one_that_does_no
         with mutation.copied(root, 1) as copies:
             mutation.try_all(work, {"toy/limits.py": chosen}, tests, copies, time.monotonic() + 60.0)
             mutation.try_all(work, {"toy/limits.py": chosen}, tests, copies, time.monotonic() + 60.0)
-        rows = mutation.rows_of(work)
-        print(json.dumps(rows))
+        print(json.dumps([json.loads(line) for line in work.read_text().splitlines()]))
         """,
         tmp_path,
     )
@@ -105,7 +104,10 @@ def test_a_round_of_mutants_goes_on_where_the_last_run_ended(tmp_path):
     second = mutation_state.gone_on(kept, order, {names[2]: "timed out", names[3]: "no test"})
     assert (second["tried"], second["killed"], second["timed out"]) == (4, 1, 1)
     table = mutation_state.table({file: second}).splitlines()
-    assert table[2] == f"| toy | {len(order)} | 4 | 1 | 1 | 2 | 1 |" and table[-1] == f"{names[3]} (no test)"
+    assert table[2] == f"| toy | {len(order)} | 4 | 1 | 1 | 2 | 1 |"
+    assert mutation_state.unexplained({file: second}) == {names[3]}
+    third = mutation_state.gone_on(second, order, {names[1]: "killed", names[3]: "killed"})  # tests have changed
+    assert (third["killed"], list(third["left"])) == (2, [f"{names[1]} (survived)"])  # one has a reason
     assert mutation_state.of_file({file: second}, file, SOURCE + b"\n", len(order))["tried"] == 0
     assert mutation_state.read(tmp_path / "none") == {}
 

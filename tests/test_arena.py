@@ -382,6 +382,11 @@ def test_what_is_kept_is_read_again(tmp_path):
     assert again[1] == other and again[0]._replace(each=None) == one._replace(each=None)
     np.testing.assert_array_equal(again[0].each, one.each)
     assert arena.kept(tmp_path / "none") == {}
+    with open(tmp_path / "kept", "a") as stream:
+        stream.write('{"cell": "anoth')  # killed while it wrote
+    assert list(arena.kept(tmp_path / "kept")) == ["cell"]
+    arena.keep(tmp_path / "kept", [one._replace(cell="third")], 3.2)
+    assert list(arena.kept(tmp_path / "kept")) == ["cell", "third"]
 
 
 def test_what_was_run_with_other_code_is_run_again(tmp_path, monkeypatch):

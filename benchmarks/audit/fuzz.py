@@ -24,6 +24,8 @@ import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
+from benchmarks.tools.lines import add_row, rows_of
+
 SECONDS, MEGABYTES = 20, 2048
 #: Seconds in which a finding is made smaller, and tries at most.
 SMALLER, TRIES = 5.0, 1000
@@ -211,12 +213,11 @@ def main():
         while (left := end - time.monotonic()) > 1.0:
             done = run(name, targets[name], folder, left, seed)
             seed += len(names)  # what ended it would be the next to end it
-            with open(log, "a", encoding="utf-8") as stream:
-                stream.write(json.dumps(done._asdict()) + "\n")
+            add_row(log, done._asdict())
             print(f"{place + 1}/{len(names)} {done}", file=sys.stderr)
             if not done.inputs:
                 break
-    runs = [Run(**json.loads(line)) for line in log.read_text(encoding="utf-8").splitlines()]
+    runs = [Run(**row) for row in rows_of(log)]
     print(table(runs, folder / "findings"), "\n")
     for path in sorted((folder / "findings").glob("*.json")):
         found = json.loads(path.read_text())

@@ -1,6 +1,7 @@
 """Mutation testing of the parts that guarantees rest on: small mistakes are planted, and tests must notice each.
 
     python -m benchmarks.audit.mutation [--minutes 60] [--processes 2] [--sample 20] [--only WORD] [--folder FOLDER]
+    python -m benchmarks.audit.mutation --again        # first those that are left without a reason: tests have changed
 
 Of every file the first mutants of a random order (`mutants.py`) are tried, as many as ``--sample`` says; 10000 are all.
 Those that earlier runs have tried are in ``mutants.json`` (`mutation_state.py`), which each run goes on with and writes
@@ -15,12 +16,14 @@ rounding up for rounding down. Here one process has imported JAX (not started it
 mutant takes 5 to 11 s; compiled programs come from where tests/conftest.py keeps them.
 
 What was found stands in FOLDER/mutants-CODE.jsonl, too, a line a mutant, and the map of tests in FOLDER/tests.jsonl:
-the same call goes on where it was killed. `coverage` is needed (pip install -e ".[abuse]").
+the same call goes on where it was killed. A file of tests that has changed is measured again; where many lines of
+source have moved, take a new folder. `coverage` is needed (pip install -e ".[abuse]").
 """
 
 import argparse
 import ast
 import contextlib
+import hashlib
 import importlib
 import itertools
 import json
@@ -32,13 +35,14 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
 
 from benchmarks.audit import mutation_state
 from benchmarks.audit.mutants import Mutant, mutants_of, sample
+from benchmarks.tools.lines import add_row, rows_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = tuple(f"jaxgeodp/{part}" for part in ("privacy", "bounds", "releases", "mechanisms", "locating"))
@@ -218,9 +222,9 @@ def measured(file: str, parts: tuple[str, ...]) -> dict:
 # The map of tests --------------------------------------------------------------------------------------------
 
 
-def files_of_tests(root: pathlib.Path, parts: tuple[str, ...]) -> list[str]:
-    """Those first that import most from the parts."""
-    modules, weights = [part.replace("/", ".") for part in parts], {}
+def files_of_tests(root: pathlib.Path, near_to: Iterable[str]) -> list[str]:
+    """Those first that import most from these parts."""
+    modules, weights = [part.replace("/", ".") for part in near_to], {}
     for path in sorted((root / "tests").rglob("test_*.py")):
         nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
@@ -266,15 +270,6 @@ class Tests:
 # Work --------------------------------------------------------------------------------------------------------
 
 
-def rows_of(path: pathlib.Path) -> list[dict]:
-    """Of a file of lines, the last of which may have been cut short."""
-    rows = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        with contextlib.suppress(ValueError):
-            rows.append(json.loads(line))
-    return rows
-
-
 def last_rows(path: pathlib.Path) -> list[dict]:
     """Of each mutant what was found last."""
     return list({row["name"]: row for row in rows_of(path)}.values())
@@ -316,25 +311,36 @@ def planted(mutant: Mutant) -> Callable[[pathlib.Path], Callable[[], object]]:
     return prepare
 
 
-def measure_all(path: pathlib.Path, root: pathlib.Path, parts: tuple[str, ...], copies, end: float) -> Tests:
-    """The map of tests, as far as it is not there yet."""
-    known = {row["file"] for row in rows_of(path)}
+def measure_all(path: pathlib.Path, root: pathlib.Path, near_to: Iterable[str], copies, end: float) -> Tests:
+    """The map of tests, as far as it is not there yet, beginning with those near to these parts."""
+    files = files_of_tests(root, near_to)
+    codes = {file: hashlib.sha256((root / file).read_bytes()).hexdigest()[:16] for file in files}
 
     def note(file, found, seconds):
         if "seconds" not in found:
             found = {"seconds": {}, "lines": {}, "failed": [found["outcome"]]}
-        with open(path, "a", encoding="utf-8") as stream:
-            stream.write(json.dumps({"file": file, "taken": seconds, **found}) + "\n")
+        add_row(path, {"file": file, "code": codes[file], "taken": seconds, **found})
         print(f"{file}: {len(found['seconds'])} tests, {seconds:.0f} s", file=sys.stderr)
 
-    files = (file for file in files_of_tests(root, parts) if file not in known)
-    in_processes([Job(file, lambda f=file: measured(f, parts), 3.0 * LONGEST) for file in files], copies, end, note)
-    return Tests(rows_of(path))
+    def rows():
+        return {row["file"]: row for row in rows_of(path) if row.get("code") == codes.get(row["file"])}
+
+    known = rows()
+    jobs = [Job(file, lambda f=file: measured(f, PARTS), 3.0 * LONGEST) for file in files if file not in known]
+    in_processes(jobs, copies, end, note)
+    return Tests(list(rows().values()))
 
 
-def try_all(path: pathlib.Path, chosen: dict[str, list[Mutant]], tests: Tests, copies, end: float) -> None:
-    """All mutants that have not been tried, the files in turns."""
-    known = {row["name"]: row for row in rows_of(path)}
+def try_all(
+    path: pathlib.Path,
+    chosen: dict[str, list[Mutant]],
+    tests: Tests,
+    copies,
+    end: float,
+    again: Collection[str] = (),
+) -> None:
+    """All mutants that have not been tried, and those named in ``again``, the files in turns."""
+    known = {row["name"]: row for row in rows_of(path) if row["name"] not in again}
     turns = itertools.zip_longest(*chosen.values())
     given = {mutant: tests.of(mutant) for turn in turns for mutant in turn if mutant is not None}
     # More tests may be measured than when a mutant survived.
@@ -344,8 +350,7 @@ def try_all(path: pathlib.Path, chosen: dict[str, list[Mutant]], tests: Tests, c
     def note(mutant, found, seconds):
         noticed = found["outcome"] in ("killed", "timed out")
         row = {**mutant._asdict(), **found, "given": None if noticed else len(given[mutant])}
-        with open(path, "a", encoding="utf-8") as stream:
-            stream.write(json.dumps({"name": mutant.name, "seconds": round(seconds, 2), **row}) + "\n")
+        add_row(path, {"name": mutant.name, "seconds": round(seconds, 2), **row})
         print(f"{next(done)}/{len(left)} {found['outcome']}: {mutant.name}", file=sys.stderr)
 
     jobs = []
@@ -362,6 +367,7 @@ def main():
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--sample", type=int, default=20, help="mutants of each file")
     parser.add_argument("--only", default="", help="files whose path holds this word")
+    parser.add_argument("--again", action="store_true", help="first what is left without a reason")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("mutation"))
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -370,20 +376,29 @@ def main():
     names = [str(path.relative_to(ROOT)) for path in files]
     sources = {name: (ROOT / name).read_bytes() for name in names}
     orders = {name: sample(name, source, len(mutants_of(name, source)), SEED) for name, source in sources.items()}
-    state = mutation_state.read(mutation_state.PATH)
-    state |= {name: mutation_state.of_file(state, name, sources[name], len(own)) for name, own in orders.items()}
-    chosen = {name: own[state[name]["tried"] : options.sample] for name, own in orders.items()}
+    kept = mutation_state.read(mutation_state.PATH)
+    state = {name: mutation_state.of_file(kept, name, sources[name], len(own)) for name, own in orders.items()}
+    again = mutation_state.unexplained(state) if options.again else set()
+    chosen = {
+        name: [own for own in order if own.name in again] + order[state[name]["tried"] : options.sample]
+        for name, order in orders.items()
+    }
     found = folder / f"mutants-{mutation_state.code_of(b''.join(sources.values()))}.jsonl"  # of this code alone
     begin = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # with what it has started
     import_what_tests_import()
     with copied(ROOT, options.processes) as copies:
-        tests = measure_all(folder / "tests.jsonl", ROOT, PARTS, copies, begin + 30.0 * options.minutes)
-        try_all(found, chosen, tests, copies, begin + 60.0 * options.minutes)
+        near_to = sorted({"/".join(name.split("/")[:2]) for name in names})
+        tests = measure_all(folder / "tests.jsonl", ROOT, near_to, copies, begin + 30.0 * options.minutes)
+        try_all(found, chosen, tests, copies, begin + 60.0 * options.minutes, again)
     outcomes = {row["name"]: row["outcome"] for row in last_rows(found)}
-    state |= {name: mutation_state.gone_on(state[name], own, outcomes) for name, own in orders.items()}
+    state = {name: mutation_state.gone_on(state[name], own, outcomes) for name, own in orders.items()}
+    # Another run may have written of other files; files that are gone do not count.
+    state = {
+        name: own for name, own in (mutation_state.read(mutation_state.PATH) | state).items() if (ROOT / name).exists()
+    }
     mutation_state.write(mutation_state.PATH, state)
-    print(mutation_state.table(state))
+    print("\n".join([mutation_state.table(state), "", *sorted(mutation_state.unexplained(state))]))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 Mutants of a file of source come in one order (`mutants.sample`), of which a run tries the next ones. Of each file the
 state says which code it is of, how many mutants there are, how many of the first were tried, and which of these are
-left, each with why it is no gap, or nothing. A file that has changed begins anew; so a full round needs no single run.
+left, each with why it is no gap, or nothing. A file that has changed begins anew, and all do when `mutants.py` changes;
+so a full round needs no single run.
 """
 
 import hashlib
@@ -11,15 +12,17 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from benchmarks.audit import mutants
 from benchmarks.audit.mutants import Mutant
 
 PATH = pathlib.Path(__file__).with_name("mutants.json")
 NOTICED = ("killed", "timed out")
+_MAKER = pathlib.Path(mutants.__file__).read_bytes()
 
 
 def code_of(source: bytes) -> str:
-    """A digest."""
-    return hashlib.sha256(source).hexdigest()[:16]
+    """Return a digest of a source and of what makes its mutants."""
+    return hashlib.sha256(source + _MAKER).hexdigest()[:16]
 
 
 def read(path: pathlib.Path) -> dict[str, dict[str, Any]]:
@@ -40,9 +43,15 @@ def gone_on(known: dict[str, Any], order: Iterable[Mutant], outcomes: Mapping[st
     Args:
         known: before.
         order: all its mutants, in order.
-        outcomes: of those that were tried, by name. One that has none ends what counts: later runs begin with it.
+        outcomes: of those that were tried, by name. One that has none ends what counts: later runs begin with it. One
+            that was left, and is noticed now, is left no more.
     """
     found = {**known, "left": dict(known["left"])}
+    for name, why in known["left"].items():
+        outcome = outcomes.get(_mutant(name))
+        if outcome in NOTICED and not why:
+            del found["left"][name]
+            found[outcome] += 1
     for mutant in list(order)[known["tried"] :]:
         outcome = outcomes.get(mutant.name)
         if outcome is None:
@@ -55,8 +64,13 @@ def gone_on(known: dict[str, Any], order: Iterable[Mutant], outcomes: Mapping[st
     return found
 
 
+def unexplained(state: Mapping[str, dict[str, Any]]) -> set[str]:
+    """Return the names of mutants that are left without a reason."""
+    return {_mutant(name) for own in state.values() for name, why in own["left"].items() if not why}
+
+
 def table(state: Mapping[str, dict[str, Any]]) -> str:
-    """Part by part, in Markdown; then what is left and has no reason."""
+    """Part by part, in Markdown."""
     heads = ["part", "mutants", "tried", "killed", "timed out", "left", "explained"]
     lines, parts = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"], {}
     for file, own in sorted(state.items()):
@@ -65,11 +79,14 @@ def table(state: Mapping[str, dict[str, Any]]) -> str:
         counts = (*(own[name] for name in ("mutants", "tried", *NOTICED)), len(own["left"]), explained)
         sums[:] = [a + b for a, b in zip(sums, counts, strict=True)]
     parts["all"] = [sum(own) for own in zip(*parts.values(), strict=True)] if parts else [0] * 6
-    lines += [f"| {part} | {' | '.join(map(str, sums))} |" for part, sums in parts.items()]
-    open_ones = [name for own in state.values() for name, why in own["left"].items() if not why]
-    return "\n".join([*lines, "", *open_ones])
+    return "\n".join([*lines, *(f"| {part} | {' | '.join(map(str, sums))} |" for part, sums in parts.items())])
 
 
 def write(path: pathlib.Path, state: Mapping[str, dict[str, Any]]) -> None:
     """Replace the file, a line a mutant that is left."""
     path.write_text(json.dumps(dict(sorted(state.items())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _mutant(left: str) -> str:
+    """Of "name (outcome)" the name."""
+    return left.rpartition(" (")[0]

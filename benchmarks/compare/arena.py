@@ -16,7 +16,6 @@ not there, or was run with other code. Processes with different parts can share 
 import argparse
 import dataclasses
 import functools
-import json
 import pathlib
 import subprocess
 import time
@@ -45,6 +44,7 @@ from benchmarks.compare.arena_scores import (
     verdict,
 )
 from benchmarks.measure.shapes_of_data import SETS
+from benchmarks.tools.lines import add_row, rows_of
 from benchmarks.tools.results import ROOT, digest, marked
 from benchmarks.tools.timing import print_machine, print_table
 
@@ -164,10 +164,8 @@ def _print_losses(verdicts):
 
 def kept(path: pathlib.Path | None) -> dict[str, list[Score]]:
     """What is done with this code, by cell."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
     found = {}
-    for line in lines:
-        row = json.loads(line)
+    for row in rows_of(path):
         if row.get("code") != code():
             continue
         errors = [
@@ -190,8 +188,7 @@ def keep(path: pathlib.Path | None, scores: list[Score], seconds: float) -> None
         del own["cell"]
         own["each"] = None if own["each"] is None else [float(f"{value:.4g}") for value in own["each"]]
     row = {"cell": str(scores[0].cell), "commit": commit.strip(), "seconds": round(seconds), "code": code()}
-    with open(path, "ab", buffering=0) as stream:  # in one piece, whoever else writes
-        stream.write((json.dumps(row | {"scores": values}) + "\n").encode())
+    add_row(path, row | {"scores": values})
 
 
 @functools.cache

@@ -36,6 +36,7 @@ from unittest import mock
 
 import numpy as np
 
+from benchmarks.tools.lines import add_row, rows_of
 from jaxgeodp.mechanisms import adaptive_rules as rules
 from jaxgeodp.mechanisms.populations import Population, error_of_one, errors_in_steps
 
@@ -325,9 +326,8 @@ def found_of(kept: dict, committed: dict) -> Found:
 
 def read(folder: pathlib.Path, size: Size) -> dict:
     """What was kept of runs of this size, by group and change."""
-    path, found = folder / "constants.jsonl", {}
-    for line in path.read_text().splitlines() if path.exists() else []:
-        own = json.loads(line)
+    found = {}
+    for own in rows_of(folder / "constants.jsonl"):
         if own["size"] == list(size):
             found[own["budget"], own["supposed"], own["change"]] = own["kept"]
     return found
@@ -396,8 +396,7 @@ def main():
         if kept is None:
             continue
         line = {"budget": group.budget, "supposed": group.supposed, "change": str(change), "size": size, "kept": kept}
-        with (asked.folder / "constants.jsonl").open("a") as log:
-            log.write(json.dumps(line) + "\n")
+        add_row(asked.folder / "constants.jsonl", line)
         found[key] = json.loads(json.dumps(kept))
         own = found_of(found[key], found[*group, str(COMMITTED)])
         line = f"{own.changed:.3f} ± {own.error:.3f}, largest {own.largest:.2f} ± {own.largest_error:.2f}"
