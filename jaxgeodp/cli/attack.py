@@ -68,7 +68,7 @@ def attack(
         bool, typer.Option("--overwrite", help="Replace --out and its picture if they exist.")
     ] = False,
 ) -> None:
-    """How well somebody tells who is in a plain mean, and in a release: a private report, nothing to publish."""
+    """Measure how well somebody tells who is in a plain mean and in a release: a private report, not to publish."""
     with one_sentence_errors():
         if statistic not in _STATISTICS:
             raise InputError(f"--statistic must be one of {', '.join(_STATISTICS)}, got '{statistic}'.")

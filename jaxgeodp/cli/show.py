@@ -32,7 +32,7 @@ def show(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --html and --csv if they exist.")] = False,
 ) -> None:
-    """What a release promises, what it cost and how it was made; with --html as a page with a picture.
+    """Show what a release promises, what it cost and how it was made; with --html as a page with a picture.
 
     Of a folder of 'jaxgeodp describe' what it has told; no record is read, and nothing is spent.
     """

@@ -51,7 +51,7 @@ class Noise(NamedTuple):
     gaussian: bool = False
 
     def length(self, dim: int) -> float:
-        """The root mean square length of a vector of such noise."""
+        """Return the root mean square length of a vector of such noise."""
         return self.scale * math.sqrt(dim if self.gaussian else 2.0 * dim)
 
 
@@ -75,7 +75,7 @@ class Center(abc.ABC):
 
     @abc.abstractmethod
     def simulated(self, key: jax.Array, center: jax.Array, radius: jax.Array, records: jax.Array) -> jax.Array:
-        """What finds it in a simulation."""
+        """Return what finds it in a simulation."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _drawn(part, law, key, records):
 
 
 def drawn_law(part: Part, promise: PureDP | GaussianDP, radius: float, n: int) -> DensityLaw:
-    """The law of a draw about the origin of a part without end: of Laplace's kind, or a Gaussian one.
+    """Return the law of a draw about the origin of a part without end: of Laplace's kind, or a Gaussian one.
 
     The sensitivity is that of the Frechet mean. Supposed is dim times the rounding of a mean of as many terms as are
     joined in a row, dim for what eigenvectors of large matrices lose (docs/mathematics.md, section 16).
@@ -195,7 +195,7 @@ def drawn_law(part: Part, promise: PureDP | GaussianDP, radius: float, n: int) -
 
 
 def drawn_center(part: Part, promise: PureDP | GaussianDP, radii: list[float], n: int) -> Drawn:
-    """The stage for n records, and for balls of these radii, ascending.
+    """Return the stage for n records, and for balls of these radii, ascending.
 
     Raises:
         ValueError: see `drawn_law`.

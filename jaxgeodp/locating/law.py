@@ -167,7 +167,7 @@ class LocatedLaw(Law):
 
 
 def last_laws(manifold, domains, n, mechanism: Callable[[GeodesicBall], BallMechanism]) -> Last:
-    """The laws of a release for all radii that have one: from the smallest up to the first that is refused.
+    """Return the laws of a release for all radii that have one: from the smallest up to the first that is refused.
 
     Raises:
         ValueError: the smallest radius is refused.

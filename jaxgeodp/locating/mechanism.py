@@ -259,5 +259,5 @@ class AnyPoints(Domain):
         }
 
     def fallback(self, shape):
-        """The origin."""
+        """Return the origin."""
         return np.asarray(self.manifold.origin)

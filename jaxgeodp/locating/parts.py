@@ -50,17 +50,17 @@ class Part:
         return jax.eval_shape(self.manifold.extrinsic, origin).shape[0]
 
     def of(self, record):
-        """The part's share of a record, or of a point, of the whole."""
+        """Return the part's share of a record, or of a point, of the whole."""
         return record if self.manifold is self.whole else coordinates_of(self.whole, self.places, record)
 
 
 def whole(manifold: Manifold) -> Part:
-    """All of a manifold."""
+    """Return all of a manifold."""
     return Part(manifold, tuple(range(len(factors_of(manifold)))))
 
 
 def parts_of(manifold: Manifold) -> tuple[Part, ...]:
-    """The parts, those without end first.
+    """Return the parts, those without end first.
 
     Raises:
         ValueError: a manifold with no way of finding a centre.
@@ -78,7 +78,7 @@ def parts_of(manifold: Manifold) -> tuple[Part, ...]:
 
 
 def joined(parts: tuple[Part, ...], centers) -> jax.Array:
-    """The point of the whole with these parts."""
+    """Return the point of the whole with these parts."""
     if len(parts) == 1:
         return centers[0]
     return assembled(parts[0].whole, [(part.places, center) for part, center in zip(parts, centers, strict=True)])
@@ -134,7 +134,7 @@ def vectors(part: Part, center: jax.Array, radius: jax.Array, records: jax.Array
 
 @functools.partial(jax.jit, static_argnums=0)
 def moved(part: Part, center: jax.Array, radius: jax.Array, mean: jax.Array) -> jax.Array:
-    """The centre that follows from a mean of `vectors` with noise; it is shortened to their ball.
+    """Return the centre that follows from a mean of `vectors` with noise; it is shortened to their ball.
 
     The old centre, where none follows.
     """
@@ -151,5 +151,5 @@ def moved(part: Part, center: jax.Array, radius: jax.Array, mean: jax.Array) -> 
 
 
 def origin_of(part: Part) -> jax.Array:
-    """Where the search begins, in double precision."""
+    """Return where the search begins, in double precision."""
     return jnp.asarray(part.manifold.origin, jnp.result_type(part.manifold.origin, real_dtype(part.manifold.origin)))

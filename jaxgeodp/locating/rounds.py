@@ -109,7 +109,7 @@ class SearchInRounds:
             self._replay()
 
     def after(self, release: Release) -> "SearchInRounds":
-        """The search that knows one release more.
+        """Return the search that knows one release more.
 
         Args:
             release: what ``now`` has finished, as it is or loaded.

@@ -104,7 +104,7 @@ def schedule(
     shares: tuple[float, float, float] | None,
     drawn: bool,
 ) -> Schedule:
-    """The stages for n records.
+    """Return the stages for n records.
 
     Args:
         manifold: of the records.

@@ -356,13 +356,13 @@ class StageGrid(Integers):
 
 
 def is_of_stage(record: Any, mechanism: StageMechanism | LastStage) -> bool:
-    """Whether a record is of this stage."""
+    """Tell whether a record is of this stage."""
     search = record.get("search") if isinstance(record, dict) else None
     return isinstance(search, dict) and search.get("digest") == digest_of_public(mechanism)
 
 
 def point_of(manifold: Manifold, number: int, release: Release) -> np.ndarray:
-    """The value of a stage, if it is a point.
+    """Return the value of a stage, if it is a point.
 
     Raises:
         ValueError: it is none.
@@ -376,5 +376,5 @@ def point_of(manifold: Manifold, number: int, release: Release) -> np.ndarray:
 
 
 def no_value(number: int) -> InputError:
-    """What is said of a release whose value its stage could not have."""
+    """Return what is said of a release whose value its stage could not have."""
     return InputError(f"{_NAME}: release {number} has no value that stage {number} could have.")

@@ -29,7 +29,7 @@ def joins_in_a_row(n: int) -> int:
 
 
 def tree_mean(manifold: Manifold, points: jax.Array) -> jax.Array:
-    """The mean of n points (n, \\*shape)."""
+    """Return the mean of n points (n, \\*shape)."""
     n, shape = points.shape[0], points.shape[1:]
     levels = _levels(n)
     wide = 2**levels

@@ -41,7 +41,7 @@ class _Angles(Manifold):
 
     @fact
     def origin(self) -> np.ndarray:
-        """The zero vector."""
+        """Return the zero vector."""
         return np.zeros(self.dim)
 
     @fact

@@ -52,7 +52,7 @@ class Axes(Manifold):
 
     @fact
     def curvature_trace(self) -> float:
-        """The Ricci curvature, dim - 1."""
+        """Return the Ricci curvature, dim - 1."""
         return self.dim - 1.0
 
     @fact
@@ -62,7 +62,7 @@ class Axes(Manifold):
 
     @fact
     def origin(self) -> np.ndarray:
-        """The last coordinate axis."""
+        """Return the last coordinate axis."""
         return self._sphere.origin
 
     @fact

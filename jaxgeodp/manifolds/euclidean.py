@@ -28,7 +28,7 @@ class VectorSpace(Manifold):
 
     @fact
     def origin(self) -> np.ndarray:
-        """The zero vector."""
+        """Return the zero vector."""
         return np.zeros(self.dim)
 
     @operation

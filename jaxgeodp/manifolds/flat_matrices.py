@@ -58,7 +58,7 @@ class FlatMatrices(Manifold, abc.ABC):
 
     @fact
     def origin(self) -> np.ndarray:
-        """The identity matrix."""
+        """Return the identity matrix."""
         return np.eye(self.size)
 
     def _flat_tangent(self, point, tangent):

@@ -72,12 +72,12 @@ class Grassmann(Manifold):
 
     @fact
     def curvature_trace(self) -> float:
-        """The Ricci curvature, n - 2."""
+        """Return the Ricci curvature, n - 2."""
         return self.n - 2.0
 
     @fact
     def ricci_bound(self) -> float:
-        """The Ricci curvature, n - 2 in all directions."""
+        """Return the Ricci curvature, n - 2 in all directions."""
         return self.curvature_trace
 
     @fact
@@ -87,7 +87,7 @@ class Grassmann(Manifold):
 
     @fact
     def origin(self) -> np.ndarray:
-        """The span of the first p coordinate axes."""
+        """Return the span of the first p coordinate axes."""
         return np.eye(self.n, self.p)
 
     @fact

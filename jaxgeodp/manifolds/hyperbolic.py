@@ -50,7 +50,7 @@ class Hyperbolic(Manifold):
 
     @fact
     def curvature_trace(self) -> float:
-        """The Ricci curvature, (dim - 1) times the absolute curvature."""
+        """Return the Ricci curvature, (dim - 1) times the absolute curvature."""
         return (self.dim - 1) * -self.curvature
 
     @fact

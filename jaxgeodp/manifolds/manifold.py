@@ -57,7 +57,7 @@ class Manifold(abc.ABC):
 
     @fact
     def origin(self) -> np.ndarray:
-        """A canonical point (float64 NumPy array), the default public centre; zero unless overridden."""
+        """Return a canonical point (float64 NumPy array), the default public centre; zero unless overridden."""
         return np.zeros(self.shape)
 
     @fact
@@ -67,12 +67,12 @@ class Manifold(abc.ABC):
 
     @fact
     def injectivity_radius(self) -> float:
-        """A lower bound of the injectivity radius over all points, possibly infinite; 0 (unknown) by default."""
+        """Return a lower bound of the injectivity radius over all points, possibly infinite; 0 (unknown) by default."""
         return 0.0
 
     @fact
     def diameter(self) -> float:
-        """The largest distance between two points.
+        """Return the largest distance between two points.
 
         Where it exceeds the injectivity radius, ``log_det_exp`` is minus infinity at tangent vectors whose
         geodesic is not minimal.
@@ -101,7 +101,7 @@ class Manifold(abc.ABC):
 
     @fact
     def ricci_bound(self) -> float:
-        """A lower bound of the Ricci curvature Ric(v, v) over unit vectors v.
+        """Return a lower bound of the Ricci curvature Ric(v, v) over unit vectors v.
 
         On a symmetric space whose curvature has one sign it follows from `curvature_trace`; elsewhere from
         `curvature_bounds`.
@@ -113,13 +113,13 @@ class Manifold(abc.ABC):
 
     @fact
     def volume_growth(self) -> float:
-        """A constant g with ``log_det_exp(p, v) <= g * |v|`` (Bishop's comparison by default)."""
+        """Return a constant g with ``log_det_exp(p, v) <= g * |v|`` (Bishop's comparison by default)."""
         lowest = self.curvature_bounds[0]
         return (self.dim - 1) * math.sqrt(-lowest) if lowest < 0 else 0.0
 
     @fact
     def coordinate_growth(self) -> float:
-        """A constant c: at distance r from a point's home, coordinates grow at most like exp(c r)."""
+        """Return a constant c: at distance r from a point's home, coordinates grow at most like exp(c r)."""
         return math.sqrt(max(0.0, -self.curvature_bounds[0]))
 
     @fact

@@ -79,7 +79,7 @@ class RigidMotions(Manifold):
 
     @fact
     def origin(self) -> np.ndarray:
-        """The identity motion."""
+        """Return the identity motion."""
         return np.eye(3, 4)
 
     def as_points(self, array):

@@ -75,12 +75,12 @@ class PlanarShapes(Manifold):
 
     @fact
     def curvature_trace(self) -> float:
-        """The Ricci curvature dim + 2: dim - 2 planes of curvature 1 and one of curvature 4."""
+        """Return the Ricci curvature dim + 2: dim - 2 planes of curvature 1 and one of curvature 4."""
         return self.dim + 2.0
 
     @fact
     def ricci_bound(self) -> float:
-        """The Ricci curvature, dim + 2 in all directions."""
+        """Return the Ricci curvature, dim + 2 in all directions."""
         return self.curvature_trace
 
     @fact
@@ -90,7 +90,7 @@ class PlanarShapes(Manifold):
 
     @fact
     def origin(self) -> np.ndarray:
-        """The regular polygon, counter-clockwise from the positive real axis."""
+        """Return the regular polygon, counter-clockwise from the positive real axis."""
         return np.exp(2j * np.pi * np.arange(self.landmarks) / self.landmarks) / math.sqrt(self.landmarks)
 
     @fact

@@ -55,7 +55,7 @@ class Product(Manifold):
 
     @fact
     def dim(self) -> int:
-        """The sum of the factors' dimensions."""
+        """Return the sum of the factors' dimensions."""
         return sum(factor.dim for factor in self.manifolds)
 
     @fact
@@ -65,7 +65,7 @@ class Product(Manifold):
 
     @fact
     def origin(self) -> np.ndarray:
-        """The factors' origins."""
+        """Return the factors' origins."""
         return np.concatenate([_flat(np, np.asarray(factor.origin)) for factor in self.manifolds])
 
     @property
@@ -115,24 +115,24 @@ class Product(Manifold):
 
     @fact
     def curvature_trace(self) -> float:
-        """The largest of the factors' traces."""
+        """Return the largest of the factors' traces."""
         return max(factor.curvature_trace for factor in self.manifolds)
 
     @fact
     def ricci_bound(self) -> float:
-        """The smallest of the factors' bounds: vectors of different factors are Ricci-orthogonal."""
+        """Return the smallest of the factors' bounds: vectors of different factors are Ricci-orthogonal."""
         return min(factor.ricci_bound for factor in self.manifolds)
 
     @fact
     def curvature_bounds(self) -> tuple[float, float]:
-        """The extremes over the factors, and 0 for planes spanned by two factors."""
+        """Return the extremes over the factors, and 0 for planes spanned by two factors."""
         bounds = [factor.curvature_bounds for factor in self.manifolds]
         mixed = [(0.0, 0.0)] if len(self.manifolds) > 1 else []
         return (min(low for low, _ in bounds + mixed), max(high for _, high in bounds + mixed))
 
     @fact
     def injectivity_radius(self) -> float:
-        """The smallest of the factors'."""
+        """Return the smallest of the factors'."""
         return min(factor.injectivity_radius for factor in self.manifolds)
 
     @fact
@@ -168,7 +168,7 @@ class Product(Manifold):
 
     @fact
     def coordinate_growth(self) -> float:
-        """The largest of the factors' constants."""
+        """Return the largest of the factors' constants."""
         return max(factor.coordinate_growth for factor in self.manifolds)
 
     def join(self, *parts):

@@ -41,7 +41,7 @@ class Rotations(Manifold):
 
     @fact
     def origin(self) -> np.ndarray:
-        """The identity."""
+        """Return the identity."""
         return np.eye(3)
 
     @operation

@@ -107,7 +107,7 @@ class Shapes3D(Manifold):
 
     @fact
     def injectivity_radius(self) -> float:
-        """The clearance; 0 if unknown."""
+        """Return the clearance; 0 if unknown."""
         return self.clearance or 0.0
 
     @property

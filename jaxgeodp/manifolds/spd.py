@@ -69,7 +69,7 @@ class SPD(Manifold):
 
     @fact
     def origin(self) -> np.ndarray:
-        """The identity matrix."""
+        """Return the identity matrix."""
         return np.eye(self.size)
 
     @fact

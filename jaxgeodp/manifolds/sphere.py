@@ -56,7 +56,7 @@ class Sphere(Manifold):
 
     @fact
     def curvature_trace(self) -> float:
-        """The Ricci curvature, (dim - 1) k."""
+        """Return the Ricci curvature, (dim - 1) k."""
         return (self.dim - 1) * self.curvature
 
     @fact
@@ -71,7 +71,7 @@ class Sphere(Manifold):
 
     @fact
     def origin(self) -> np.ndarray:
-        """The north pole (0, ..., 0, R)."""
+        """Return the north pole (0, ..., 0, R)."""
         return np.append(np.zeros(self.dim), self.radius)
 
     @fact
@@ -182,7 +182,7 @@ class Sphere(Manifold):
 
     @fact
     def extrinsic_radius(self) -> float:
-        """The radius R."""
+        """Return the radius R."""
         return 1.0 / math.sqrt(self.curvature)
 
     def extrinsic(self, point):

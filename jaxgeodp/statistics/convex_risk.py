@@ -93,7 +93,7 @@ class ConvexRisk(Statistic):
         return f"ConvexRisk({name}), supposed: {constants}, losses that are finite in the support; {ends}"
 
     def datum_shape(self, manifold):
-        """As given, else that of a point."""
+        """Return the shape that was given, else that of a point."""
         return manifold.shape if self.shape is None else tuple(self.shape)
 
     def check(self, manifold):
@@ -107,7 +107,7 @@ class ConvexRisk(Statistic):
         return ball.clip(data) if self.shape is None else data
 
     def loss(self, manifold, x, datum):
-        """The user's function."""
+        """Return the user's function of a point and a datum."""
         return self.function(x, datum)
 
     def at_home(self, ball):
@@ -125,11 +125,11 @@ class ConvexRisk(Statistic):
         return Sensitivity(2.0 * longest / n, "2L/n, supposed: no gradient of one record is longer than L")
 
     def convexity(self, ball, distance):
-        """As supposed, whatever the distance is."""
+        """Return the convexity that is supposed, whatever the distance is."""
         return self.convexity_bound
 
     def steepness(self, ball) -> Any:
-        """The factor of dist^2/2 from the centre with which that is as convex as the others, in twice the ball."""
+        """Return the factor of dist^2/2 from the centre that makes it as convex as the others, in twice the ball."""
         return self.convexity_bound / h_max(2.0 * ball.radius, ball.manifold.curvature_bounds[1])
 
 

@@ -61,7 +61,7 @@ class EmpiricalRisk(Statistic):
         return f"EmpiricalRisk({getattr(self.function, '__name__', 'loss')}, gradient_bound={self.gradient_bound:g})"
 
     def datum_shape(self, manifold):
-        """As given, else that of a point."""
+        """Return the shape that was given, else that of a point."""
         return manifold.shape if self.shape is None else tuple(self.shape)
 
     def check(self, manifold):
@@ -75,7 +75,7 @@ class EmpiricalRisk(Statistic):
         return ball.clip(data) if self.shape is None else data
 
     def loss(self, manifold, x, datum):
-        """The user's function."""
+        """Return the user's function of a point and a datum."""
         return self.function(x, datum)
 
     def at_home(self, ball):
@@ -83,7 +83,7 @@ class EmpiricalRisk(Statistic):
         return dataclasses.replace(self, function=lambda y, datum: self.function(ball.from_home(y), datum))
 
     def gradient(self, manifold, x, data):
-        """The mean of the clipped gradients.
+        """Return the mean of the clipped gradients.
 
         Raises:
             ValueError: the loss may look at several records.

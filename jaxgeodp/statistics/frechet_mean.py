@@ -35,7 +35,7 @@ _RELEASE_TOLERANCE = 1e-12
 
 
 def frechet_mean(manifold: Manifold, points: ArrayLike, weights: ArrayLike | None = None) -> jax.Array:
-    """The Frechet mean of points, differentiable in points and weights by the implicit function theorem.
+    """Return the Frechet mean of points, differentiable in points and weights by the implicit function theorem.
 
     Iterates until the gradient norm is at rounding level. The data should lie in a ball that satisfies
     Assumption 1 (see `GeodesicBall`): then the mean is unique. Otherwise a stationary point is returned;
@@ -67,7 +67,7 @@ def frechet_mean(manifold: Manifold, points: ArrayLike, weights: ArrayLike | Non
 def certified_distance(
     manifold: Manifold, mean: ArrayLike, points: ArrayLike, weights: ArrayLike | None = None
 ) -> jax.Array:
-    """An upper bound of the distance from ``mean`` to the true Frechet mean (in exact arithmetic).
+    """Return an upper bound of the distance from ``mean`` to the true Frechet mean (in exact arithmetic).
 
     |grad F(mean)| over the strong-convexity constant h_max(2 s, k_max) of the ball of radius
     s = max_i dist(mean, x_i); infinite if that ball violates Assumption 1, so that nothing is certified.
@@ -98,7 +98,7 @@ def certified_distance(
 
 
 def mean_in_ball(ball: GeodesicBall, points) -> jax.Array:
-    """The Frechet mean of points in a ball, by a number of steps that depends on public quantities only.
+    """Return the Frechet mean of points in a ball, by a number of steps that depends on public quantities only.
 
     Descent from the centre, each iterate kept in the ball, to within 1e-12 radii of the exact minimiser
     (docs/mathematics.md, Proposition 1); nothing is read off the data to decide when to stop.

@@ -27,13 +27,13 @@ class Equation(abc.ABC):
         """Coordinates (dim,) that are 0 where the gradient at x(z) is: of a tangent vector there, ``x.seen`` of it."""
 
     def hessian(self, minimizer, *data) -> jax.Array:
-        """The derivative of `slope` in z at the minimiser, where z is 0, (dim, dim); by default computed."""
+        """Return the derivative of `slope` in z at the minimiser, where z is 0, (dim, dim); by default computed."""
         x = NormalCoordinates(self.manifold, minimizer, self.manifold.frame(minimizer))
         found: jax.Array = jax.jacfwd(lambda z: self.slope(x, z, *data))(x.zero)
         return found
 
     def knows(self, *data) -> jax.Array | bool:
-        """Whether the theorem applies; where not, the caller has another derivative, and this one is only finite."""
+        """Tell whether the theorem applies; if not, the caller has another derivative, and this one is only finite."""
         return True
 
 
@@ -59,7 +59,7 @@ class NormalCoordinates(NamedTuple):
 
 
 def implicit_derivative(equation: Equation, minimizer, primals, tangents) -> jax.Array:
-    """The tangent vector at ``minimizer``, the solution for the data ``primals``, along their ``tangents``."""
+    """Return the tangent vector at ``minimizer``, the solution for the data ``primals``, along their ``tangents``."""
     origin = jax.lax.stop_gradient(minimizer)
     frame = jax.lax.stop_gradient(equation.manifold.frame(origin))
     z = _solution(equation, origin, frame, *primals)

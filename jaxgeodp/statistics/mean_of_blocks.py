@@ -22,7 +22,7 @@ _STEPS, _FARTHEST = 2**36, 2**14
 
 
 def mean_of_blocks(owner: str, ball: GeodesicBall, shape: jax.ShapeDtypeStruct) -> Callable[[Any], np.ndarray]:
-    """What gives the Frechet mean, at home and in the ball, of private records; compiled.
+    """Return the compiled function that gives the Frechet mean, at home and in the ball, of private records.
 
     Args:
         owner: whom a refusal names.

@@ -42,7 +42,7 @@ def minimize(
     max_steps: int = 500,
     tolerance: float = 1e-8,
 ) -> Minimum:
-    """A local minimum of a real function on a manifold.
+    """Return a local minimum of a real function on a manifold.
 
     Jit- and vmap-compatible. The point and its value have first and second derivatives in the arrays that ``fun``
     closes over, by the implicit function theorem: those of the minimum, whatever steps led there. None in ``x0``.

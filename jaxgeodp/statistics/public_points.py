@@ -45,7 +45,7 @@ def checked(owner: str, manifold: Manifold, points, weights) -> tuple[jax.Array,
 
 
 def checked_point(owner: str, name: str, manifold: Manifold, point) -> jax.Array:
-    """One point, like those of `checked`; NaN if it is traced and no point."""
+    """Return one point, like those of `checked`; NaN if it is traced and no point."""
     given = jnp.asarray(point)
     point = _in_form(manifold, given)
     if point.shape != manifold.shape:
@@ -55,7 +55,7 @@ def checked_point(owner: str, name: str, manifold: Manifold, point) -> jax.Array
 
 
 def explained(owner: str, manifold: Manifold, mean) -> jax.Array:
-    """The mean of `checked` points.
+    """Return the mean of `checked` points.
 
     Raises:
         ValueError: it is NaN because the manifold's exponential map has no derivative at 0.

@@ -41,6 +41,6 @@ def log_moments(manifold, base, records):
 
 
 def average(records):
-    """The weighted arithmetic mean."""
+    """Return the weighted arithmetic mean."""
     points, weights = points_and_weights(records)
     return jnp.tensordot(weights.astype(points.dtype), points, axes=1)

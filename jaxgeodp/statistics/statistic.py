@@ -69,7 +69,7 @@ class Statistic(abc.ABC):
 
     @abc.abstractmethod
     def loss(self, manifold: Manifold, x, datum) -> jax.Array:
-        """The loss of the point ``x`` for one datum; a real scalar, differentiable in ``x``."""
+        """Return the loss of the point ``x`` for one datum; a real scalar, differentiable in ``x``."""
 
     @abc.abstractmethod
     def gradient_sensitivity(self, ball: GeodesicBall, n: int, support_radius: float, calibration: str) -> Sensitivity:
@@ -114,11 +114,11 @@ class Statistic(abc.ABC):
         return _Carried(self, ball)
 
     def clip_to_home(self, ball: GeodesicBall, data):
-        """What `at_home` takes for raw data: by default `clip`, as the data stay where they are."""
+        """Return what `at_home` takes for raw data: by default `clip`, as the data stay where they are."""
         return self.clip(ball, data)
 
     def minimizer(self, ball: GeodesicBall, data) -> jax.Array:
-        """The minimiser over the ball by a public number of steps, for mechanisms that release points around it.
+        """Return the minimiser over the ball by a public number of steps, for mechanisms that release points around it.
 
         Raises:
             ValueError: the statistic has none, as by default.
@@ -126,7 +126,7 @@ class Statistic(abc.ABC):
         raise InputError(f"{self.description}: it has no minimizer, which LaplaceMechanism needs; use KNGMechanism.")
 
     def may_be_unbounded(self, manifold: Manifold) -> bool:
-        """Whether the sensitivity holds on the whole manifold and the gradient norm outgrows the volume."""
+        """Tell whether the sensitivity holds on the whole manifold and the gradient norm outgrows the volume."""
         return False
 
     def gradient(self, manifold: Manifold, x, data) -> jax.Array:
@@ -140,7 +140,7 @@ class Statistic(abc.ABC):
         return jnp.mean(jax.vmap(lambda datum: self.loss(manifold, x, datum))(data))
 
     def convexity(self, ball: GeodesicBall, distance) -> Any:
-        """A lower bound of the Hessian of F for clipped data, for x within ``distance`` of the centre of the ball.
+        """Return a lower bound of the Hessian of F for clipped data, within ``distance`` of the ball's centre.
 
         It may be negative, and falls with the distance.
 
@@ -153,18 +153,18 @@ class Statistic(abc.ABC):
         )
 
     def largest_hessian(self, ball: GeodesicBall, reach: float) -> Any:
-        """An upper bound of the Hessian of F for clipped data within ``reach`` of the ball's centre; None: unknown.
+        """Return an upper bound of the Hessian of F for clipped data, within ``reach`` of that centre; None: unknown.
 
         By default what the statistic states as its ``smoothness``.
         """
         return getattr(self, "smoothness", None)
 
     def outward_pull(self, ball: GeodesicBall, reach: float) -> float:
-        """A bound of how strongly F may fall away from the centre of the ball, at this distance of it."""
+        """Return a bound of how strongly F may fall away from the centre of the ball, at this distance of it."""
         return self.gradient_sensitivity(ball, 2, reach, "tight").value  # two records at most as long as each other
 
     def hessian_growth(self, manifold: Manifold, center, data, farthest, pull) -> GradientGrowth | RadialGrowth | None:
-        """What is known of the Hessian of F along geodesics from ``center``, where its gradient has length ``pull``.
+        """Return what is known of the Hessian of F on geodesics from ``center``, where its gradient is ``pull`` long.
 
         Within ``farthest`` of all data; None for nothing but `convexity`.
         """
@@ -175,16 +175,16 @@ class Statistic(abc.ABC):
         return manifold.norm(x, self.gradient(manifold, x, data))
 
     def center(self, ball: GeodesicBall, data) -> jax.Array:
-        """Where exact samplers put their envelope, a point of the ball; any will do, the minimiser is best."""
+        """Return where exact samplers put their envelope, a point of the ball; any will do, the minimiser is best."""
         precision = real_dtype(data) if jnp.issubdtype(data.dtype, jnp.inexact) else float
         return jnp.asarray(ball.center, jnp.result_type(precision, ball.center.dtype.type(0).item()))
 
     def start(self, ball: GeodesicBall, data) -> jax.Array:
-        """Where a search for the minimiser begins, a point of the ball; `center` by default."""
+        """Return where a search for the minimiser begins, a point of the ball; `center` by default."""
         return self.center(ball, data)
 
     def gradient_growth(self, manifold: Manifold, center, data, farthest: float) -> Any:
-        """A certified concave lower bound of |grad F| as a function of the distance from ``center``: 0 is one."""
+        """Return a certified concave lower bound of |grad F| by the distance from ``center``: 0 is one."""
         return 0.0
 
 
@@ -265,11 +265,11 @@ class FrechetMean(Equivariant):
         return manifold.curvature_bounds[1] <= 0 and math.isinf(manifold.injectivity_radius)
 
     def minimizer(self, ball: GeodesicBall, data) -> jax.Array:
-        """The mean of points in the ball, by a public number of steps."""
+        """Return the mean of points in the ball, by a public number of steps."""
         return mean_in_ball(ball, data)
 
     def center(self, ball: GeodesicBall, data) -> jax.Array:
-        """The mean."""
+        """Return the mean."""
         return mean_in_ball(ball, data)
 
     def start(self, ball: GeodesicBall, data) -> jax.Array:

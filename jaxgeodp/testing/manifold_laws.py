@@ -20,7 +20,7 @@ _FAR = 4.0
 
 
 def shapes_and_dtypes(manifold, dtype):
-    """All operations keep the precision and give arrays of the promised shapes."""
+    """Check that all operations keep the precision and give arrays of the promised shapes."""
     p, q = random_points(manifold, dtype, 2)
     v = random_tangents(manifold, p[None])[0]
     arrays = {
@@ -185,7 +185,7 @@ def triangle_inequality(manifold, dtype):
 
 
 def gradient_of_distance(manifold, dtype):
-    """The gradient of half the squared distance is minus the logarithm; finite at coincident points."""
+    """Check that the gradient of half the squared distance is minus the logarithm; finite at coincident points."""
     p = random_points(manifold, dtype, 1)[0]
     q = np.asarray(manifold.exp(p, 0.8 * longest(manifold) * random_tangents(manifold, p[None])[0]))
 
@@ -206,7 +206,7 @@ def gradient_of_distance(manifold, dtype):
 
 
 def hessian_of_distance(manifold, dtype):
-    """The Hessian of half the squared distance is the identity at the point, and obeys the curvature bounds."""
+    """Check that the Hessian of half the squared distance is the identity at the point and obeys curvature bounds."""
     if dtype == "float32":
         return
     p = random_points(manifold, dtype, 1)[0]
@@ -256,7 +256,7 @@ def volume(manifold, dtype):
 
 
 def curvature(manifold, dtype):
-    """A curvature_tensor of one's own is that of exp, and its sectional curvatures obey the curvature bounds."""
+    """Check that a curvature_tensor of one's own is that of exp, and its sectional curvatures obey their bounds."""
     if dtype == "float32" or type(manifold).curvature_tensor is Manifold.curvature_tensor:
         return
     p = random_points(manifold, dtype, 1)[0]
@@ -294,7 +294,7 @@ def sums_of_logarithms(manifold, dtype):
 
 
 def batching(manifold, dtype):
-    """The same values one by one and under vmap of jit."""
+    """Check that values are the same one by one and under vmap of jit."""
     points = random_points(manifold, dtype, BATCH)
     ends = jax.vmap(manifold.exp)(points, 0.3 * longest(manifold) * random_tangents(manifold, points))
     batched = jax.jit(jax.vmap(lambda p, q: (manifold.log(p, q), manifold.dist(p, q))))(points, ends)

@@ -132,7 +132,7 @@ def support_of_the_density(mechanism):
 
 
 def clipped_records(mechanism):
-    """A record outside the ball counts as the one that it is clipped to, and one with NaN as well.
+    """Check that a record outside the ball counts as the one that it is clipped to, and one with NaN as well.
 
     Infinities may count as any record: what they come to in floating point need not be what `clip` makes of them.
     """
@@ -155,7 +155,7 @@ def clipped_records(mechanism):
 
 
 def order_of_records(mechanism):
-    """The density, or else the draws of a key, is the same for the same records in another order."""
+    """Check that the density, or else the draws of a key, is the same for the same records in another order."""
     with jax.enable_x64(True):
         n = enough(mechanism)
         data = ordinary_records(statistic_of(mechanism), mechanism.ball, n)
@@ -169,7 +169,7 @@ def order_of_records(mechanism):
 
 
 def draws_follow_the_density(mechanism):
-    """The draws of simulate have the density that log_density says, up to its normalising constant.
+    """Check that the draws of simulate have the density that log_density says, up to its normalising constant.
 
     For any bijection T of coordinates z with the Jacobian J, and q the density of z, the mean of min(1, J q(Tz)/q(z))
     under q is the mass that q and its image have in common, and so is that of T^-1 with 1/J: the means must agree.
@@ -190,7 +190,7 @@ def draws_follow_the_density(mechanism):
 
 
 def privacy_loss(mechanism):
-    """The densities of neighbours keep the promise, as far as draws tell.
+    """Check that the densities of neighbours keep the promise, as far as draws tell.
 
     With log_density, the ratio of the normalising constants is estimated from draws of both laws (Bennett 1976): for
     `PureDP` no log ratio of densities at a draw exceeds epsilon, else the hockey-stick divergences stay below their

@@ -71,7 +71,7 @@ def two_outcomes(mechanism):
 
 
 def release_record(mechanism):
-    """The record is JSON, says the public numbers, holds the value, and tells nothing else of the data."""
+    """Check that the record is JSON, says the public numbers, holds the value, and tells nothing else of the data."""
     statistic, ball, n = statistic_of(mechanism), mechanism.ball, enough(mechanism)
     releases = [mechanism.release(ordinary_records(statistic, ball, n, seed)) for seed in (0, 1)]
     for release in releases:
@@ -95,7 +95,7 @@ def release_record(mechanism):
 
 
 def charges(mechanism):
-    """A release charges its guarantee once; a call that is refused charges nothing."""
+    """Check that a release charges its guarantee once; a call that is refused charges nothing."""
     guarantee, n = mechanism.guarantee, enough(mechanism)
     data = ordinary_records(statistic_of(mechanism), mechanism.ball, n)
     with tempfile.TemporaryDirectory() as folder:

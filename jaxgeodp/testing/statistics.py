@@ -68,7 +68,7 @@ def clipping(statistic, ball):
 
 
 def gradient_of_the_loss(statistic, ball):
-    """The gradient of one record is that of its loss by automatic differentiation, or, if longer, cut to one length."""
+    """Check that a record's gradient is that of its loss by automatic differentiation, or that cut to one length."""
     with jax.enable_x64(True):
         manifold = ball.manifold
         data, points = _clipped(statistic, ball, _POINTS), _points(ball, _POINTS)
@@ -90,7 +90,7 @@ def gradient_of_the_loss(statistic, ball):
 
 
 def mean_of_gradients(statistic, ball):
-    """The gradient of n records is the mean of what each alone has, and gradient_norm is its length."""
+    """Check that the gradient of n records is the mean of what each alone has, and gradient_norm is its length."""
     with jax.enable_x64(True):
         manifold, data = ball.manifold, _clipped(statistic, ball, _N)
         gradient = jax.jit(lambda x, d: statistic.gradient(manifold, x, d))
@@ -104,7 +104,7 @@ def mean_of_gradients(statistic, ball):
 
 
 def finite_gradients(statistic, ball):
-    """The gradient is finite for whatever has been clipped, also at the records themselves."""
+    """Check that the gradient is finite for whatever has been clipped, also at the records themselves."""
     with jax.enable_x64(True):
         manifold = ball.manifold
         records = hostile_records(statistic, ball)

@@ -58,7 +58,7 @@ class _NotProvenChain(NotProven):
     """Whatever theorem the scale comes from: it is about the chain's limit, not about the chain."""
 
     def record(self, theorem):
-        """The entry of a release record."""
+        """Return the entry of a release record."""
         return super().record("a finite chain has another law than its limit, by an amount that is not known")
 
 

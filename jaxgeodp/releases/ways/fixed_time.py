@@ -100,7 +100,7 @@ def proposals_needed(law: DensityLaw, log_eta: float) -> int:
 
 @functools.partial(jax.jit, static_argnames="count")
 def draw_in_fixed_time(law: DensityLaw, key, records, count: int):
-    """A draw, or the public centre if no proposal was accepted."""
+    """Return a draw, or the public centre if no proposal was accepted."""
     home, points, back = law.at_home(records)
     ball, center = home.ball, home.center(points)
     temperature = law.target.temperature(jnp.asarray(law.scale, real_dtype(center)))

@@ -57,7 +57,7 @@ _NUMERICS = {"idealized": Idealized(), "grid": OnGrid()}
 
 
 def way_of(owner: str, delta: float, numerics: str) -> Way:
-    """The way that the keywords of `Mechanism.release` choose.
+    """Return the way that the keywords of `Mechanism.release` choose.
 
     Raises:
         ValueError: an unknown word, or two ways at once.
