@@ -178,7 +178,7 @@ def test_the_table_of_coinpress_has_a_row_for_each_size(monkeypatch, capsys):
 )
 def test_options_together_use_what_is_promised_and_less_is_seen(name):
     (row,) = [row for row in options.releases() if (row.mechanism, row.options) == name]
-    used = options.measured(row)
+    used = options.measured(row._replace(pairs=row.pairs[:2]))
     assert (used > row.promised) == row.planted and used > 0.5
 
 

@@ -6,8 +6,9 @@ A release has one option or several (docs/options.md); neighbours differ as its 
 records of a person, in a record more, in a record that leaves one group for another. Everything a real release does is
 in it: clipping, means of persons, groups, counts with noise, integers, states of sites, steps. `recorded.on_grid`
 replays the first release's noisy values for the neighbour and adds up what the integers differ by, in units of their
-noise. Persons have one to four records, and jump from one edge of the ball to the other. Planted releases, which
-protect less than they are asked for, must use more than is promised.
+noise, in steps for `PATHS` draws of it. Persons have one to four records, equal ones and differing ones, and jump from
+one edge of the ball to the other, from far outside to far outside, and from an edge to what is no point. Planted
+releases, which protect less than they are asked for, must use more than is promised.
 """
 
 import functools
@@ -27,6 +28,8 @@ from jaxgeodp.releases import release_groups
 from jaxgeodp.sites import SiteKey, combined, masked
 
 PERSONS, GROUPS, STEPS = 60, ("a", "b", "c"), 400
+PATHS = 3  #: draws of the noise of a pair in steps
+OUTSIDE = 2.5  #: radii from the centre
 BALL = jgd.GeodesicBall(jgd.Hyperbolic(2), np.array([1.0, 0.0, 0.0]), 0.8)
 PLANE = jgd.GeodesicBall(jgd.Euclidean(2), np.zeros(2), 1.0)
 LINE = jgd.GeodesicBall(jgd.Euclidean(1), np.zeros(1), 1.0)
@@ -61,26 +64,60 @@ def neighbours(ball: jgd.GeodesicBall, differ: str, *, persons: bool) -> list[tu
     Args:
         ball: of the records, which jump from edge to edge.
         differ: "replaced"; "more": there or not; "moves": all are in the first group, and in the second; of persons
-            also: replaced in all groups.
+            also: replaced in all groups; "two more", "two move": of persons who may be in two groups.
         persons: whether each has one to four records, or one.
     """
     count, found = STEPS if ball is LINE else PERSONS, []
     for first, second in adversarial_neighbours(ball, count).values():
         (changed,) = np.flatnonzero(np.any(np.asarray(first) != np.asarray(second), axis=1))
         order = [*np.delete(np.arange(count), changed), changed]
-        one, other = (_records(np.asarray(own)[order], persons) for own in (first, second))
-        rows = np.flatnonzero(one.persons == one.persons[-1])
-        if differ == "moves":
-            found += [(one, other)] if persons else []  # replaced in all groups
-            one, other = (_all_in(own, rows, group) for own, group in zip((one, other), GROUPS, strict=False))
-        if differ == "more":
-            found += [(one, one.without(rows)), (other, other.without(rows))]
-            continue
-        found.append((one, other))
+        pair = tuple(_records(np.asarray(own)[order], persons) for own in (first, second))
+        for one, other in _changed(ball, *pair, persons):
+            found += _differing(one, other, differ, persons)
     return found
 
 
-def _all_in(data, rows, group):
+def _changed(ball, one, other, persons):
+    """A pair, and the same with the changed record outside of the ball, invalid, or, of persons, all records apart."""
+    rows = np.flatnonzero(one.persons == one.persons[-1])
+    far = [own._replace(points=_scaled(ball, own.points, rows, OUTSIDE)) for own in (one, other)]
+    invalid = other.points.copy()
+    invalid[rows] = np.nan
+    yield one, other
+    yield tuple(far)
+    yield one, other._replace(points=invalid)
+    if persons:
+        factors = np.array([1.0, 0.25, OUTSIDE])[np.arange(len(one.points)) % 3]
+        yield tuple(own._replace(points=_scaled(ball, own.points, slice(None), factors)) for own in (one, other))
+
+
+def _scaled(ball, points, rows, factors):
+    """Some points so many times as far from the centre."""
+    moved, whole = points.copy(), np.broadcast_to(factors, len(points[rows]))
+    moved[rows] = jax.vmap(lambda x, by: ball.manifold.exp(ball.center, by * ball.manifold.log(ball.center, x)))(
+        points[rows], whole
+    )
+    return moved
+
+
+def _differing(one, other, differ, persons):
+    """Of a pair what differs as the promise says."""
+    rows = np.flatnonzero(one.persons == one.persons[-1])
+    if differ == "more":
+        return [(own, own.without(rows)) for own in (one, other)]
+    if differ == "moves":
+        moved = (_in_group(own, rows, group) for own, group in zip((one, other), GROUPS, strict=False))
+        return [(one, other)] * persons + [tuple(moved)]
+    a, b, c = GROUPS
+    if differ == "two more":
+        return [(in_two := _in_group(own, rows, [a, b, b]), in_two.without(rows)) for own in (one, other)]
+    if differ == "two move":  # to two others; to all three, of which one is too many
+        first = _in_group(one, rows, [a, b, b])
+        return [(first, _in_group(other, rows, groups)) for groups in ([c, c, c], [b, c, c], [a, b, c])]
+    return [(one, other)]
+
+
+def _in_group(data, rows, group):
     groups = data.groups.copy()
     groups[rows] = group
     return data._replace(groups=groups)
@@ -135,6 +172,9 @@ def combinations(mechanism, persons: bool) -> Iterator[tuple[str, Callable[[Reco
         yield "add-remove", of_all(mechanism, persons=persons, adjacency="add-remove"), "more"
         for adjacency, differ in (("add-remove", "more"), ("replace-one", "moves")):
             yield f"groups, {adjacency}", in_groups(mechanism, adjacency, persons=persons), differ
+            if persons:
+                release = in_groups(mechanism, adjacency, persons=True, groups_per_person=2)
+                yield f"at most two groups, {adjacency}", release, {"more": "two more", "moves": "two move"}[differ]
 
 
 def _spread():
@@ -187,13 +227,13 @@ def _states(mechanism, data, persons):
     ]
 
 
-def in_groups(mechanism, adjacency, *, persons: bool):
+def in_groups(mechanism, adjacency, *, persons: bool, **options):
     """Of each of three groups."""
 
     def release(data):
         who = data.persons if persons else None
         return release_groups(
-            mechanism, data.points, data.groups, GROUPS, adjacency=adjacency, persons=who, numerics="grid"
+            mechanism, data.points, data.groups, GROUPS, adjacency=adjacency, persons=who, numerics="grid", **options
         )
 
     return release
@@ -201,7 +241,8 @@ def in_groups(mechanism, adjacency, *, persons: bool):
 
 def measured(row: Row) -> float:
     """The most that a pair uses."""
-    return max(recorded.on_grid(row.release, *pair) for pair in row.pairs)
+    paths = PATHS if row.mechanism.startswith("Adaptive") else 1  # of one step's integers no noise decides
+    return max(recorded.on_grid(row.release, *pair) for pair in row.pairs for _ in range(paths))
 
 
 def main() -> None:
