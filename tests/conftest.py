@@ -122,6 +122,18 @@ def _forget_the_oldest_programs():
 def _compiled_programs_are_forgotten():
     """Linux allows a process 65,530 memory maps; the programs of the whole suite need more, and 6 GB of memory."""
     yield
+    _forget_if_there_are_many()
+
+
+@pytest.fixture(autouse=True)
+def _programs_of_long_repetitions_are_forgotten(request):
+    """Those of one module can be too many: XLA ends the process where it gets no further map."""
+    yield
+    if request.node.get_closest_marker("exhaustive"):
+        _forget_if_there_are_many()
+
+
+def _forget_if_there_are_many():
     if _counted("maps") > MEMORY_MAPS or _resident_bytes() > MEMORY_BYTES:
         jax.clear_caches()
         gc.collect()
