@@ -9,6 +9,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from jaxgeodp.kept_programs import forget_programs_if_many
+
 # Bytes of records that one block of replicates may hold on a device, and blocks that are worked on side by side: what
 # one leaves idle, in its many small operations, the other uses.
 _BLOCK_BYTES = 2**24
@@ -45,6 +47,7 @@ def in_blocks(
         progress: called with the number of replicates done since the last call.
     """
     step = mesh.size * block
+    forget_programs_if_many()
 
     def one_block(start):
         with jax.enable_x64(True):  # a thread has a setting of its own

@@ -18,6 +18,7 @@ from jaxgeodp.domains.labels import Labels
 from jaxgeodp.domains.persons import any_units, units
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.domains.shape import Shape
+from jaxgeodp.kept_programs import forget_programs_if_many
 from jaxgeodp.privacy.clock import work_begins
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER, GaussianDP, Guarantee, NotProven, PureDP
 from jaxgeodp.privacy.ledger import Ledger
@@ -224,6 +225,8 @@ class Mechanism(abc.ABC):
         """
         _check_known(self)
         name = type(self).__name__
+        if not isinstance(key, Tracer):
+            forget_programs_if_many()
         random_key(name, key)
         positive_integer(name, "num", num, 0)
         records = self.domain.records(name, data)
@@ -361,7 +364,8 @@ def _one_each(owner, domain, records, persons, least):
 
 @contextlib.contextmanager
 def releasing():
-    """Set up the context of all releases: double precision, compiled programs, the time of the start."""
+    """Set up the context of all releases: room for programs, double precision, the time of the start."""
+    forget_programs_if_many()
     # Compiled ahead whatever the setting is: without, functions would be run step by step after the charge.
     with work_begins(), jax.enable_x64(True), jax.disable_jit(False):
         yield

@@ -1,0 +1,60 @@
+"""A process that meets many numbers of records does not end for want of memory maps."""
+
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgeodp import Euclidean, GeodesicBall, WrappedLaplace, kept_programs
+
+DISK = GeodesicBall(Euclidean(2), jnp.zeros(2), 1.0)
+
+
+@pytest.mark.parametrize("call", ["release", "simulate"])
+@pytest.mark.parametrize(("limit", "forgets"), [("2", True), ("1000000000", False)])
+def test_programs_are_forgotten_where_there_are_many(monkeypatch, tmp_path, call, limit, forgets):
+    (tmp_path / "limit").write_text(limit)
+    (tmp_path / "maps").write_text("a map\nanother\n")
+    monkeypatch.setattr(kept_programs, "_LIMIT", tmp_path / "limit")
+    monkeypatch.setattr(kept_programs, "_MAPS", tmp_path / "maps")
+    cleared = []
+    monkeypatch.setattr(jax, "clear_caches", lambda: cleared.append(call))
+    mechanism, records = WrappedLaplace(DISK, 1.0), jnp.zeros((9, 2))
+    for _ in range(2 * kept_programs._EVERY):
+        mechanism.release(records) if call == "release" else mechanism.simulate(jax.random.key(0), records, 1)
+    assert len(cleared) == (2 if forgets else 0)
+    jax.eval_shape(lambda key: mechanism.simulate(key, records, 1), jax.random.key(0))  # not in a program
+
+
+def test_elsewhere_than_on_linux_nothing_is_done(monkeypatch, tmp_path):
+    monkeypatch.setattr(kept_programs, "_MAPS", tmp_path / "none")
+    for _ in range(2 * kept_programs._EVERY):
+        kept_programs.forget_programs_if_many()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(not pathlib.Path("/proc/sys/vm/max_map_count").exists(), reason="no limit of memory maps")
+@pytest.mark.parametrize(("every", "ends"), [("8", 0), ("10**9", -11)])
+def test_a_process_with_little_room_makes_releases_of_many_numbers_of_records(every, ends):
+    """Most maps are taken before; where nothing is forgotten, the process must end by a signal."""
+    program = f"""
+        import itertools, mmap
+        import numpy as np
+        from jaxgeodp import GeodesicBall, LaplaceMechanism, Sphere, kept_programs
+
+        kept_programs._EVERY = {every}
+        kept_programs._calls = itertools.count(1)
+        most = int(kept_programs._LIMIT.read_text())
+        kinds = (mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE)  # neighbours of one kind would be one map
+        taken = [mmap.mmap(-1, 4096, prot=kinds[k % 2]) for k in range(most - 7000)]
+        sphere = Sphere(2)
+        mechanism = LaplaceMechanism(GeodesicBall(sphere, sphere.origin, 0.3), 1.0)
+        for n in range(20, 70):
+            mechanism.release(np.tile(sphere.origin, (n, 1)))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, timeout=900)
+    assert (done.returncode == 0) == (ends == 0) and done.returncode <= 0, done.stderr
