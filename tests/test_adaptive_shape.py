@@ -200,6 +200,8 @@ def test_a_step_that_is_no_point_is_not_made():
     center = jnp.asarray([0.0, 0.0, 1.0])
     for vector in (jnp.asarray([jnp.nan, 0.0]), jnp.asarray([jnp.inf, 0.0])):
         assert np.array_equal(stepped(law, center, 0.1, vector, 1.0), center)
+    flat = jgd.AdaptiveMechanism(jgd.GeodesicBall(jgd.Euclidean(2), np.zeros(2), 0.5), mu=1.0).law(500).mean
+    assert np.array_equal(stepped(flat, jnp.zeros(2), 0.1, jnp.asarray([jnp.inf, 0.0]), 1.0), np.zeros(2))
 
 
 def test_a_narrow_shape_does_not_cut_off_what_was_found():
@@ -210,3 +212,10 @@ def test_a_narrow_shape_does_not_cut_off_what_was_found():
         mechanism = jgd.AdaptiveMechanism(ball, mu=1.0, shape=jgd.Shape(ball.center, np.eye(4), clip))
         draws = np.asarray(mechanism.simulate(jax.random.key(0), data, 50))
         assert np.mean(np.linalg.norm(draws - data.mean(axis=0), axis=1)) < 0.02
+
+
+def test_a_shape_excludes_persons_whose_means_it_may_reach_beyond():
+    ball = jgd.GeodesicBall(jgd.Euclidean(2), np.zeros(2), 1.0)
+    shape = jgd.Shape(ball.center, np.eye(2), 1.0)
+    for make in (jgd.TangentLaplace, jgd.TangentGaussian):
+        assert "persons" in make(ball, 1.0).supports and "persons" not in make(ball, 1.0, shape).supports

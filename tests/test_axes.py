@@ -26,6 +26,7 @@ from jaxgeodp import (
     WrappedLaplace,
     frechet_mean,
 )
+from jaxgeodp.bounds.gaussian import Space, gaussian_scale
 from jaxgeodp.cli.app import app
 from jaxgeodp.io import read
 from jaxgeodp.testing import LAWS, check_mechanism
@@ -210,3 +211,10 @@ def test_directions_with_both_ends_of_an_axis_are_doubted(tmp_path, monkeypatch)
         np.savetxt(f"{name}.csv", records, delimiter=",")
         said = CliRunner().invoke(app, ["check", f"{name}.csv", "--manifold", "sphere"])
         assert said.exit_code == 0 and ("they are axes" in " ".join(said.output.split())) == (name == "both")
+
+
+@pytest.mark.parametrize("mu", [0.5, 3.0])
+def test_normal_noise_has_the_scale_of_a_sphere_with_antipodes_identified(mu):
+    mechanism = RiemannianGaussian(GeodesicBall(LINES, CENTER, 0.3), mu)
+    space = Space(LINES.dim, 1, folded=True)
+    assert mechanism.scale(50) == pytest.approx(gaussian_scale(space, mechanism.sensitivity(50), mu), rel=1e-12)

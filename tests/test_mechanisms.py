@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import re
+from typing import NamedTuple
 from unittest.mock import Mock
 
 import jax
@@ -40,6 +41,7 @@ from jaxgeodp.bounds.normalizer import (
     calibrated_scale,
     normalizer_bound,
 )
+from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import assumption_limit
 from jaxgeodp.mechanisms.names import unbiased_names
 from jaxgeodp.privacy import NotProven
@@ -632,3 +634,46 @@ def test_simulations_say_what_they_need(key, num, words):
 def test_a_mean_says_that_its_manifold_is_none():
     with pytest.raises(ValueError, match="manifold must be a Manifold, such as Sphere"):
         frechet_mean("sphere", np.eye(3))
+
+
+def test_a_projected_value_has_a_density_where_nothing_is_projected():
+    flat, sphere = (GeodesicBall(own, own.origin, 0.3) for own in (Euclidean(2), Sphere(2)))
+    data = jnp.array([[0.1, 0.0], [0.0, 0.2]])
+    x = jnp.array([0.3, -0.1])
+    densities = [EuclideanLaplace(flat, 1.0, project=project).log_density(x, data) for project in (True, False)]
+    assert densities[0] == densities[1]
+    for own in (sphere, GeodesicBall(Sphere(1), Sphere(1).origin, 0.3)):
+        with pytest.raises(InputError, match="density of a projected value is not known"):
+            EuclideanLaplace(own, 1.0, project=True).log_density(own.center, jnp.stack([own.center] * 2))
+
+
+@pytest.mark.parametrize("make", [LaplaceMechanism, TangentLaplace])
+def test_what_is_no_ball_is_refused(make):
+    with pytest.raises(InputError, match="ball must be a GeodesicBall, got PlainBall"):
+        make(PlainBall(Sphere(2), Sphere(2).origin, 0.3), 1.0)
+
+
+class PlainBall(NamedTuple):
+    """Has all that a ball has, but for its checks."""
+
+    manifold: object
+    center: object
+    radius: float
+
+
+def test_an_ambient_density_falls_with_the_frobenius_distance_from_the_arithmetic_mean():
+    ball = GeodesicBall(SPD(2), jnp.eye(2), 0.5)
+    data = jnp.stack([jnp.array([[1.2, 0.1], [0.1, 0.9]]), jnp.array([[0.9, -0.2], [-0.2, 1.1]])])
+    mechanism = EuclideanLaplace(ball, 1.0)
+    points = [jnp.array([[1.3, 0.4], [0.4, 0.8]]), jnp.eye(2)]
+    distances = [float(jnp.linalg.norm(x - data.mean(axis=0))) for x in points]
+    logs = [float(mechanism.log_density(x, data)) for x in points]
+    assert logs[0] - logs[1] == pytest.approx((distances[1] - distances[0]) / mechanism.scale(2), rel=1e-9)
+
+
+def test_the_papers_laplace_has_the_sensitivity_of_their_theorem():
+    ball = GeodesicBall(Sphere(2), Sphere(2).origin, 0.4)
+    tight, theorem, paper = (
+        LaplaceMechanism(ball, 1.0, calibration=own).sensitivity(20) for own in ("tight", "theorem", "paper")
+    )
+    assert paper == pytest.approx(theorem, rel=1e-6) and paper > 1.4 * tight

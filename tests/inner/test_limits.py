@@ -21,6 +21,7 @@ from jaxgeodp import (
     TangentLaplace,
     WrappedGaussian,
 )
+from jaxgeodp.checks import InputError
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.inference import FrechetVariance, SpreadMechanism, TangentCovariance
 from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
@@ -210,3 +211,10 @@ def test_no_warning_is_seen_after_the_charge():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert make_release(draft, None).value.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("strength", [1e-31, 1e31])
+@pytest.mark.parametrize("make", [LaplaceMechanism, WrappedGaussian, TangentLaplace])
+def test_privacy_parameters_whose_squares_leave_double_precision_are_refused(make, strength):
+    with pytest.raises(InputError, match=r"must be between 1e-30 and 1e\+30"):
+        make(_ball(1.0), strength)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgeodp import EmpiricalRisk, Euclidean, GeodesicBall, KNGMechanism, Sphere
+from jaxgeodp import EmpiricalRisk, Euclidean, GeodesicBall, KNGMechanism, LaplaceMechanism, Sphere
 from jaxgeodp.checks import InputError
 from jaxgeodp.statistics.one_record import check_sees_one_record, of_one_record
 
@@ -151,3 +151,9 @@ def test_a_statistic_is_checked_without_data():
 def test_a_trace_runs_for_many_records():
     double = of_one_record("double", lambda x: 2.0 * x, jax.ShapeDtypeStruct((2,), DOUBLE))
     np.testing.assert_array_equal(jax.vmap(double)(jnp.ones((5, 2))), 2.0 * np.ones((5, 2)))
+
+
+@pytest.mark.parametrize("make", [KNGMechanism, LaplaceMechanism])
+def test_a_mechanism_is_not_made_with_such_a_loss(make):
+    with pytest.raises(InputError, match="may combine several records"):
+        make(GeodesicBall(Euclidean(2), jnp.zeros(2), 1.0), 1.0, EmpiricalRisk(spying, gradient_bound=1.0, shape=(2,)))
