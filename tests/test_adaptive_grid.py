@@ -9,6 +9,7 @@ import pytest
 
 import jaxgeodp as jgd
 from jaxgeodp.checks import InputError
+from jaxgeodp.mechanisms.adaptive_grid import terms_on_grid
 from jaxgeodp.mechanisms.adaptive_stages import clipped_lengths, clipped_vectors, lengths
 from jaxgeodp.mechanisms.adaptive_walk import Spending
 
@@ -89,3 +90,11 @@ def test_blocks_are_released_as_arrays_are():
         jgd.AdaptiveMechanism(PLANE, epsilon=1.0).release(blocks, numerics="grid")
     with pytest.raises(InputError, match="RecordBlocks"):
         mechanism.release(blocks)
+
+
+def test_in_integers_one_release_has_the_sensitivity_of_a_sum_and_steps_have_their_own():
+    ball = jgd.GeodesicBall(jgd.SPD(2), np.eye(2), 1.0)
+    few, many = (jgd.AdaptiveMechanism(ball, mu=1.0).law(n) for n in (20, 500))
+    assert few.rule is None and terms_on_grid(few).formula == few.terms.more["filled"]["grid"]["formula"]
+    assert many.rule is not None and terms_on_grid(many).formula == many.terms.formula
+    assert many.terms.formula != many.terms.more["filled"]["grid"]["formula"]

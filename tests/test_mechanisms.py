@@ -41,6 +41,7 @@ from jaxgeodp.bounds.normalizer import (
     calibrated_scale,
     normalizer_bound,
 )
+from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import assumption_limit
 from jaxgeodp.mechanisms.names import unbiased_names
@@ -49,6 +50,7 @@ from jaxgeodp.releases.density import check_representable
 from jaxgeodp.releases.noise import Coordinates, Norm, Normal
 from jaxgeodp.releases.ways.fixed_time import draw_in_fixed_time, proposals_needed
 from jaxgeodp.samplers.rejection import first_of_fixed_number
+from jaxgeodp.statistics.statistic import Statistic
 
 EIGHTH = math.pi / 8
 # Noise about a mean where space is curved, a sum where it is flat: on the cheapest ones.
@@ -677,3 +679,35 @@ def test_the_papers_laplace_has_the_sensitivity_of_their_theorem():
         LaplaceMechanism(ball, 1.0, calibration=own).sensitivity(20) for own in ("tight", "theorem", "paper")
     )
     assert paper == pytest.approx(theorem, rel=1e-6) and paper > 1.4 * tight
+
+
+def test_unaligned_landmarks_are_averaged_as_they_lie():
+    space = PlanarShapes(4)
+    ball = GeodesicBall(space, space.origin, 0.3)
+    turned = jnp.exp(0.7j) * jnp.asarray(space.origin)
+    data = jnp.stack([turned] * 5)
+    for align, nearest in ((False, turned), (True, jnp.asarray(space.origin))):
+        mechanism = LandmarkLaplace(ball, 1.0, align=align)
+        densities = [float(mechanism.log_density(x, data)) for x in (turned, jnp.asarray(space.origin))]
+        assert (densities[0] > densities[1]) == (nearest is turned)
+
+
+class OfPoints(Statistic):
+    def loss(self, manifold, x, datum):
+        return 0.5 * manifold.squared_dist(x, jnp.reshape(datum, (-1, 3))[0])
+
+    def gradient_sensitivity(self, ball, n, support_radius, calibration):
+        return Sensitivity(1.0 / n, "supposed")
+
+
+class OfPairs(OfPoints):
+    """Data are no points."""
+
+    def datum_shape(self, manifold):
+        return (2, *manifold.shape)
+
+
+def test_other_data_than_points_are_not_averaged_for_a_person():
+    ball = GeodesicBall(Sphere(2), Sphere(2).origin, 0.3)
+    persons = ["persons" in KNGMechanism(ball, 1.0, own).supports for own in (OfPoints(), OfPairs())]
+    assert persons == [True, False]
