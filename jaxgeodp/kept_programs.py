@@ -4,6 +4,7 @@ Linux allows a process some 65,530 memory maps. XLA takes about fifty for a prog
 none. Each number of records needs programs of its own: 270 releases with other numbers filled a process.
 """
 
+import contextlib
 import gc
 import itertools
 import pathlib
@@ -16,14 +17,23 @@ _EVERY = 8
 _calls = itertools.count()
 
 
+class _Room:
+    """Maps at which programs are forgotten: where others hold many, halfway from them to the limit."""
+
+    most = 0
+
+
 def forget_programs_if_many() -> None:
     """Clear JAX's caches if the process has half of the memory maps that Linux allows it.
 
-    Which programs there are hangs on public numbers alone. Those that are called again, also the caller's own, are
-    compiled again. Where there is no such limit nothing is done.
+    Programs that are called again, also the caller's own, are compiled again. Where there is no such limit, or it
+    cannot be read, nothing is done. Only how many programs there are counts, which follows from shapes.
     """
-    if next(_calls) % _EVERY or not (_MAPS.exists() and _LIMIT.exists()):
+    if next(_calls) % _EVERY:
         return
-    if _MAPS.read_bytes().count(b"\n") > int(_LIMIT.read_text()) // 2:
-        jax.clear_caches()
-        gc.collect()
+    with contextlib.suppress(OSError, ValueError):
+        limit = int(_LIMIT.read_text())
+        if _MAPS.read_bytes().count(b"\n") > max(limit // 2, _Room.most):
+            jax.clear_caches()
+            gc.collect()
+            _Room.most = (_MAPS.read_bytes().count(b"\n") + limit) // 2

@@ -16,8 +16,9 @@ rounding up for rounding down. Here one process has imported JAX (not started it
 mutant takes 5 to 11 s; compiled programs come from where tests/conftest.py keeps them.
 
 What was found stands in FOLDER/mutants-CODE.jsonl, too, a line a mutant, and the map of tests in FOLDER/tests.jsonl:
-the same call goes on where it was killed. A file of tests that has changed is measured again; where many lines of
-source have moved, take a new folder. `coverage` is needed (pip install -e ".[abuse]").
+the same call goes on where it was killed, but that ``--again`` begins again. A file of tests that has changed is
+measured again; where many lines of source have moved, take a new folder. `coverage` is needed (pip install -e
+".[abuse]").
 """
 
 import argparse

@@ -1,5 +1,7 @@
 """What runs of `mutation` have found so far: a file that is kept with the project, and gone on with by later runs.
 
+    python -m benchmarks.audit.mutation_state  # the tables of docs/evidence/mutants.md
+
 Mutants of a file of source come in one order (`mutants.sample`), of which a run tries the next ones. Of each file the
 state says which code it is of, how many mutants there are, how many of the first were tried, and which of these are
 left, each with why it is no gap, or nothing. A file that has changed begins anew, and all do when `mutants.py` changes;
@@ -14,8 +16,9 @@ from typing import Any
 
 from benchmarks.audit import mutants
 from benchmarks.audit.mutants import Mutant
+from benchmarks.tools.results import ROOT, marked
 
-PATH = pathlib.Path(__file__).with_name("mutants.json")
+PATH, PAGE = pathlib.Path(__file__).with_name("mutants.json"), ROOT / "docs/evidence/mutants.md"
 NOTICED = ("killed", "timed out")
 _MAKER = pathlib.Path(mutants.__file__).read_bytes()
 
@@ -82,6 +85,23 @@ def table(state: Mapping[str, dict[str, Any]]) -> str:
     return "\n".join([*lines, *(f"| {part} | {' | '.join(map(str, sums))} |" for part, sums in parts.items())])
 
 
+def table_of_left(state: Mapping[str, dict[str, Any]]) -> str:
+    """Return what is left in Markdown: what has no reason yet first."""
+    lines = ["| place | change | why it is no gap |", "|---|---|---|"]
+    found = [(bool(why), name, why) for own in state.values() for name, why in own["left"].items()]
+    for _, name, why in sorted(found):
+        place, _, change = name.partition(": ")
+        file, line, _ = place.removeprefix("jaxgeodp/").split(":")
+        text = change.replace("|", "\\|")
+        lines.append(f"| `{file}:{line}` | `{text}` | {why or 'open'} |")
+    return "\n".join(lines)
+
+
+def page(state: Mapping[str, dict[str, Any]], text: str) -> str:
+    """Return a page with the tables of a state between its marks."""
+    return marked(text, {"score": f"\n{table(state)}\n", "left": f"\n{table_of_left(state)}\n"})
+
+
 def write(path: pathlib.Path, state: Mapping[str, dict[str, Any]]) -> None:
     """Replace the file, a line a mutant that is left."""
     path.write_text(json.dumps(dict(sorted(state.items())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -90,3 +110,7 @@ def write(path: pathlib.Path, state: Mapping[str, dict[str, Any]]) -> None:
 def _mutant(left: str) -> str:
     """Of "name (outcome)" the name."""
     return left.rpartition(" (")[0]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(read(PATH), PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -109,8 +109,9 @@ def _differing(one, other, differ, persons):
         moved = (_in_group(own, rows, group) for own, group in zip((one, other), GROUPS, strict=False))
         return [(one, other)] * persons + [tuple(moved)]
     a, b, c = GROUPS
-    if differ == "two more":
-        return [(in_two := _in_group(own, rows, [a, b, b]), in_two.without(rows)) for own in (one, other)]
+    if differ == "two more":  # in two; in all three, of which one is too many
+        there = [_in_group(own, rows, groups) for own in (one, other) for groups in ([a, b, b], [a, b, c])]
+        return [(own, own.without(rows)) for own in there]
     if differ == "two move":  # to two others; to all three, of which one is too many
         first = _in_group(one, rows, [a, b, b])
         return [(first, _in_group(other, rows, groups)) for groups in ([c, c, c], [b, c, c], [a, b, c])]

@@ -14,6 +14,7 @@ import numpy as np
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
 from jaxgeodp.files import write_atomically
+from jaxgeodp.kept_programs import forget_programs_if_many
 from jaxgeodp.nested_lists import from_lists, to_lists
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.entropy import NOTE
@@ -348,6 +349,7 @@ def make_releases(
         value, drawn = _quietly(draft.draw)
         value = np.where(np.all(np.isfinite(value)), value, np.asarray(draft.fallback, value.dtype))
         releases.append(Release(value, drawn.record(value, created), drawn.expected))
+        forget_programs_if_many()  # for the next one
     if ledger is not None and entry is not None:
         ledger.settle(entry, digest_of([release.record for release in releases]))
     return releases

@@ -364,8 +364,7 @@ def _one_each(owner, domain, records, persons, least):
 
 @contextlib.contextmanager
 def releasing():
-    """Set up the context of all releases: room for programs, double precision, the time of the start."""
-    forget_programs_if_many()
+    """Set up the context of all releases: double precision, compiled programs, the time of the start."""
     # Compiled ahead whatever the setting is: without, functions would be run step by step after the charge.
     with work_begins(), jax.enable_x64(True), jax.disable_jit(False):
         yield
