@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from jaxgeodp import (
     SPD,
+    Axes,
     Euclidean,
     GeodesicBall,
     Grassmann,
@@ -26,11 +27,13 @@ from jaxgeodp import (
     PlanarShapes,
     Product,
     Rotations,
+    Shapes3D,
     Sphere,
     WrappedGaussian,
     frechet_mean,
 )
 from jaxgeodp.bounds.rounding import supposed_mean_error
+from jaxgeodp.checks import InputError
 from jaxgeodp.cli.app import app
 from jaxgeodp.domains.geodesic_ball import assumption_limit
 from jaxgeodp.locating import centers as centers_module
@@ -695,3 +698,22 @@ def test_an_audit_finds_a_search_that_spends_more_than_it_promises():
     assert 0.25 * own.guarantee.rho < found.lower_bound <= found.promised == own.guarantee.rho and not found.violated
     planted = audit(_Claims(own, ZeroConcentratedDP(0.25 * own.guarantee.rho)), data, neighbour, draws=4_000)
     assert planted.violated and planted.lower_bound == found.lower_bound
+
+
+@pytest.mark.parametrize("space", [Sphere(2, 0.25), Sphere(2, 4.0), Rotations(), Axes(2)], ids=str)
+def test_extrinsic_vectors_have_length_one_at_most(space):
+    """Their sensitivity is that of vectors in the unit ball, whatever the size of the space."""
+    (part,) = parts_of(space)
+    keys = jax.random.split(jax.random.key(0), 20)
+    records = jax.vmap(lambda key: space.exp(space.origin, space.random_tangent(key, space.origin)))(keys)
+    lengths = jnp.linalg.norm(vectors(part, jnp.asarray(space.origin), jnp.asarray(1.0), records), axis=1)
+    assert jnp.all(lengths <= 1.0 + 1e-9) and jnp.max(lengths) > 0.99
+
+
+def test_what_a_search_cannot_do_is_refused():
+    for strength in (1e-31, 1e31):
+        with pytest.raises(InputError, match="must be between 1e-30 and 1e30"):
+            LocatedMechanism(Sphere(2), epsilon=strength)
+    with pytest.raises(InputError, match="cannot find a centre"):
+        LocatedMechanism(Product(Hyperbolic(2), Shapes3D(5)), epsilon=1.0, domain=2.0)
+    assert LocatedMechanism(Sphere(2), epsilon=1.0).reach == math.inf
