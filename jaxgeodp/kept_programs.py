@@ -9,8 +9,6 @@ import gc
 import itertools
 import pathlib
 
-import jax
-
 _MAPS, _LIMIT = pathlib.Path("/proc/self/maps"), pathlib.Path("/proc/sys/vm/max_map_count")
 #: Calls from one count to the next, in which far less than half of the maps are taken.
 _EVERY = 8
@@ -34,6 +32,8 @@ def forget_programs_if_many() -> None:
     with contextlib.suppress(OSError, ValueError):
         limit = int(_LIMIT.read_text())
         if _MAPS.read_bytes().count(b"\n") > max(limit // 2, _Room.most):
+            import jax  # late: who reads records does not wait for it
+
             jax.clear_caches()
             gc.collect()
             _Room.most = (_MAPS.read_bytes().count(b"\n") + limit) // 2
