@@ -1,7 +1,8 @@
 """Compiled programs that JAX keeps, and that are forgotten before a process has room for no other.
 
 Linux allows a process some 65,530 memory maps. XLA takes about fifty for a program, and ends the process when it gets
-none. Each number of records needs programs of its own: 270 releases with other numbers filled a process.
+none. Each number of records needs programs of its own, with Laplace noise 240 maps as measured (jax 0.9.2): some 270
+numbers would fill a process.
 """
 
 import contextlib
