@@ -68,8 +68,10 @@ def test_a_mutant_is_killed_by_a_test_that_notices_and_survives_one_that_does_no
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     found = script(
         """
-        import json, pathlib, time
+        import json, pathlib, sys, time
         from benchmarks.audit import mutants, mutation
+        sys.path.insert(0, "")
+        import toy.limits  # a module that is here already is not what a copy tests
         root, work = pathlib.Path("."), pathlib.Path("work.jsonl")
         source = pathlib.Path("toy/limits.py").read_bytes()
         chosen = [m for m in mutants.mutants_of("toy/limits.py", source) if m.after in ("False", "(number > LIMIT)")]

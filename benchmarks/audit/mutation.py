@@ -87,6 +87,7 @@ class Child:
             os.environ |= {"XDG_CACHE_HOME": str(kept), "PYTHONPATH": str(self.copy), "PYTHONDONTWRITEBYTECODE": "1"}
             sys.dont_write_bytecode = True
             sys.path.insert(0, str(self.copy))
+            forget_what_it_has(self.copy)
             self.place.write_text(json.dumps(work()))
             code = 0
         finally:
@@ -118,8 +119,16 @@ def copied(root: pathlib.Path, number: int) -> Iterator[list[pathlib.Path]]:
         yield [pathlib.Path(shutil.copytree(root, place, ignore=_LEFT_OUT, symlinks=True)) for place in places]
 
 
+def forget_what_it_has(folder: pathlib.Path) -> None:
+    """Forget all modules that a folder, or its tests, have too: they are imported anew, each from its own copy."""
+    for name in list(sys.modules):
+        own = name.partition(".")[0]
+        if (folder / own / "__init__.py").exists() or (folder / "tests" / f"{own}.py").exists():
+            del sys.modules[name]
+
+
 def import_what_tests_import() -> None:
-    """Once for all forks, with the settings of the tests; nothing of the project stays, and JAX is not started."""
+    """Once for all forks, with the settings of the tests; JAX is not started."""
     kept = list(sys.path)
     sys.path.insert(0, str(ROOT / "tests"))
     importlib.import_module("conftest")
@@ -128,8 +137,6 @@ def import_what_tests_import() -> None:
     for name in ("coverage", "hypothesis", "numpyro", "optax", "pyarrow.parquet", "scipy.special", "scipy.stats"):
         importlib.import_module(name)
     sys.path[:] = kept
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("conftest", "resumed", "benchmarks")]:
-        del sys.modules[name]  # a copy has its own
 
 
 class Job(NamedTuple):
