@@ -38,6 +38,7 @@ from jaxgeodp.cli.app import app
 from jaxgeodp.domains.geodesic_ball import assumption_limit
 from jaxgeodp.locating import centers as centers_module
 from jaxgeodp.locating import law as law_module
+from jaxgeodp.locating.centers import Noise
 from jaxgeodp.locating.parts import Part, distances, joined, moved, parts_of, vectors, whole
 from jaxgeodp.locating.tree_mean import tree_mean
 from jaxgeodp.manifolds import Manifold
@@ -717,3 +718,22 @@ def test_what_a_search_cannot_do_is_refused():
     with pytest.raises(InputError, match="cannot find a centre"):
         LocatedMechanism(Product(Hyperbolic(2), Shapes3D(5)), epsilon=1.0, domain=2.0)
     assert LocatedMechanism(Sphere(2), epsilon=1.0).reach == math.inf
+    with pytest.raises(InputError, match="must be real numbers, got text"):
+        LocatedMechanism(Sphere(2), epsilon=1.0).release([["a", "b", "c"]] * 900)
+
+
+def test_so_many_records_suffice_that_centres_have_little_noise():
+    """A sum has the noise of its integers; a draw for epsilon 2d/(n epsilon) in units of R, as a Laplace vector has."""
+    summed = located(SPD(2), epsilon=1.0, shares=(0.1, 0.2, 0.1)).law(10**4).schedule
+    summed = dataclasses.replace(summed, draws=0, centers=(Noise(10**10),), counts=1, last_counts=1)
+    assert summed.enough == math.ceil(4.0 * 10**10 * math.sqrt(6.0) / grid.STEPS)
+    drawn = dataclasses.replace(summed, draws=1, drawn=PureDP(0.01))
+    assert drawn.enough == math.ceil(4.0 * 2.0 * 3.0 / 0.01)
+    # The noise of a Gaussian draw is that of the sum for the same share.
+    assert dataclasses.replace(drawn, drawn=GaussianDP(0.01)).enough == summed.enough
+
+
+def test_points_between_which_nothing_can_be_computed_are_passed_over():
+    """One coordinate that is not finite is enough for a point to be none."""
+    points = jnp.array([[1e308, 0.0], [-1e308, 1.0], [0.5, 0.5]])
+    assert jnp.all(jnp.isfinite(tree_mean(Euclidean(2), points)))

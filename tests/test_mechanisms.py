@@ -597,6 +597,10 @@ def test_single_precision_refuses_noise_below_its_rounding():
     with pytest.raises(ValueError, match=r"too small for float32 data, .*: pass them in double precision\.$"):
         KNGMechanism(ball, 1.0).simulate(jax.random.key(0), data, 1)
     assert KNGMechanism(ball, 1.0).simulate(jax.random.key(0), data.astype(float), 1).shape == (1, 3)
+    # In flat space nothing amplifies rounding, but numbers are rounded.
+    flat = GibbsMechanism(GeodesicBall(Euclidean(2), np.zeros(2), 1.0), 100.0)
+    with pytest.raises(ValueError, match=r"too small for float32 data, which need at least 6\.05e-06"):
+        flat.simulate(jax.random.key(0), np.zeros((10, 2), np.float32), 1)
 
 
 def test_log_density_has_derivatives_in_the_data():

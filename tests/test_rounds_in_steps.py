@@ -85,7 +85,7 @@ def test_workers_and_files_carry_the_stages(tmp_path):
     for value in ([1.0, 0.0, 0.0], [0.0, 0.0, -1.0]):  # points, but not of the ball
         with pytest.raises(InputError, match="no value that stage 1"):
             SearchInRounds(mechanism, N, [dataclasses.replace(loaded[0], value=np.array(value))])
-    for vector in (None, ["x"], [1.0], [np.nan, 0.0], [10**400, 0], ["1.0", "0.0"], [True, False]):
+    for vector in (None, ["x"], [1.0], [np.nan, 0.0], [10**400, 0], ["1.0", "0.0"], [True, False], [0.0, True]):
         record = loaded[0].record | {"vector": vector}
         with pytest.raises(InputError, match="no value that stage 1"):
             SearchInRounds(mechanism, N, [dataclasses.replace(loaded[0], record=record)])

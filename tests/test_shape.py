@@ -150,6 +150,13 @@ def test_the_record_says_what_shape_it_was_and_what_is_supposed():
     assert jgd.TangentLaplace(case.ball, 1.0, other).release(case.records).record["shape"]["digest"] != said["digest"]
 
 
+def test_the_ball_of_records_with_a_shape_holds_all_of_its_ellipsoid():
+    """However large the clip is: records are shortened in the shape's coordinates, not to a ball."""
+    case = Case(jgd.Euclidean(2))
+    law = jgd.TangentLaplace(case.ball, 1.0, jgd.Shape(case.ball.center, case.vectors, 3e7, [0.9, 0.5])).law(N)
+    assert law.ball.radius >= 3e7 * np.linalg.norm(case.vectors, 2)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
