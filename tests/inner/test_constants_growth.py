@@ -135,6 +135,16 @@ def test_slopes_of_the_median(curvature):
         assert float(growth._least_slope(t, t)) == pytest.approx(expected, rel=1e-6)
 
 
+def test_rounding_makes_no_largest_eigenvalue_too_small():
+    """In single precision, where weights differ much: about half would be, without the margin of the largest weight."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        units, weights = rng.normal(size=(9, 3)).astype(np.float32), np.geomspace(1.0, 1e-9, 9).astype(np.float32)
+        growth = power_growth_of(1.0, 1.0, PLANE, np.full(9, np.float32(0.2)), units)
+        exact = np.linalg.eigvalsh((units.T * weights.astype(float)) @ units / 9)[-1]
+        assert float(growth._largest(jnp.asarray(weights))) >= exact
+
+
 @pytest.mark.parametrize("curvature", [SPHERE, PLANE])
 def test_theorem_i_is_below_every_direction_and_its_parabolas_touch(curvature):
     """The rate at which distances grow, by differences of the cosine law, against the bound: below it in every

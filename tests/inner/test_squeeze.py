@@ -220,10 +220,15 @@ def test_rounding_of_records_that_are_close_together_is_allowed_for(size, radius
 
 
 @pytest.mark.parametrize(
-    ("space", "distance"), [(Sphere(2, curvature=4.0), 0.7), *exhaustive((Hyperbolic(2), 1.0))], ids=str
+    ("space", "distance", "share"),
+    [(Sphere(2, curvature=4.0), 0.7, 4.06), *exhaustive((Hyperbolic(2), 1.0, 3.32), (PlanarShapes(4), 0.7, 4.11))],
+    ids=str,
 )
-def test_third_derivatives_are_below_their_bound_and_not_far(space, distance):
-    """What is bounded is symmetric, so that its norm is the largest third derivative along a geodesic."""
+def test_third_derivatives_are_below_their_bound_and_not_far(space, distance, share):
+    """What is bounded is symmetric, so that its norm is the largest third derivative along a geodesic.
+
+    The bound adds worst cases that do not meet: it is 3.32 to 4.11 times the largest that was measured.
+    """
     origin = jnp.asarray(space.origin)
     frame = space.frame(origin)
 
@@ -240,7 +245,7 @@ def test_third_derivatives_are_below_their_bound_and_not_far(space, distance):
         directions = numbers / jnp.linalg.norm(numbers, axis=2, keepdims=True)
         largest = jnp.max(jax.jit(jax.vmap(third))(*jnp.tensordot(directions.astype(frame.dtype), frame, 1)))
         bound = third_derivative_bound(space, jnp.asarray(distance))
-    assert 2.9 * largest <= bound <= 4.2 * largest
+    assert 0.98 * share * largest <= bound <= 1.02 * share * largest
 
 
 @pytest.mark.parametrize(("space", "limit"), [(Sphere(2), math.pi / 2), (PlanarShapes(4), math.pi / 4)], ids=name)
