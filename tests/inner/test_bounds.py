@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import minimize
 from strategies import a_point, a_tangent, exhaustive, name
 
-from jaxgeodp import SPD, Euclidean, GeodesicBall, PlanarShapes, Sphere, frechet_mean, riemannian_hessian
+from jaxgeodp import SPD, Euclidean, GeodesicBall, PlanarShapes, Rotations, Sphere, frechet_mean, riemannian_hessian
 from jaxgeodp.bounds import CALIBRATIONS, gradient_sensitivity, largest_support, mean_sensitivity
 from jaxgeodp.bounds.comparison import h_max, h_min, rauch
 from jaxgeodp.bounds.diameter import log_diameter
@@ -446,3 +446,14 @@ def test_balls_beyond_the_assumption_have_no_sensitivity():
             mean_sensitivity(ball, 10, calibration)
         with pytest.raises(ValueError, match="violates Assumption 1"):
             gradient_sensitivity(ball, 10, 0.3, calibration)
+
+
+@pytest.mark.parametrize("space", [Sphere(2), PlanarShapes(4), Rotations()], ids=name)
+@pytest.mark.parametrize("calibration", ["theorem", "tight"])
+def test_supports_beyond_the_largest_have_no_sensitivity(space, calibration):
+    ball = GeodesicBall(space, space.origin, 0.1)
+    limit = largest_support(ball)
+    assert gradient_sensitivity(ball, 10, 0.999 * limit, calibration).value > 0.0
+    for radius in (limit, 1.5 * limit, math.inf, math.nan):
+        with pytest.raises(ValueError, match="support_radius must be below"):
+            gradient_sensitivity(ball, 10, radius, calibration)
