@@ -293,7 +293,7 @@ def bad_calls(folder):
         "unknown file type": {**base, "data": "data.docx"},
         "cannot be read": {**base, "data": "broken.npy"},
         "exists; name another file, or replace it with --overwrite": {**base, "out": folder / "old.json"},
-        "is an input of this call": {**base, "out": folder / "good.npy"},
+        "is another file of this call": {**base, "out": folder / "good.npy"},
         "points of the hyperboloid must have shape": {**base, "--manifold": "hyperbolic", "data": "cube.npy"},
         "rotations must have shape": {**base, "--manifold": "rotations", "data": "vector.csv"},
         "--statistic must be one of": {**base, "--statistic": "mode"},
@@ -349,7 +349,7 @@ def test_existing_files_are_replaced_only_on_demand_and_inputs_never(tmp_path):
     before = data.read_bytes(), center.read_bytes()
     for target in (data, center, link):
         result = release(data, target, "sphere", 0.5, "--center", center, "--overwrite")
-        assert result.exit_code == 2 and "is an input of this call" in words(result)
+        assert result.exit_code == 2 and "is another file of this call" in words(result)
     assert (data.read_bytes(), center.read_bytes()) == before and link.is_symlink()
     assert release(data, out, "sphere", 0.5, "--overwrite").exit_code == 0
     assert json.loads(out.read_text())["n"] == 30

@@ -105,6 +105,7 @@ REFUSED = {
     "numbers of columns": ("data.npy", "shapes", {"columns": [1, 2]}, "columns must be text, got [1, 2]"),
     "a word for a header": ("data.csv", "shapes", {"header": "yes"}, "header must be True or False, got 'yes'"),
     "nothing between cells": ("data.csv", "shapes", {"delimiter": 5}, "delimiter must be text, got 5"),
+    "an option of another name": ("data.npy", "shapes", {"as_": "xyzw"}, "there is no option 'as_'; the layout of"),
     "no template": ("data.npy", "shapes", {"missing": "template"}, "missing template needs template, a file with"),
     "a template of matrices": (
         "data.npy",

@@ -169,6 +169,14 @@ def test_labels_of_every_kind(labels):
     assert all((places[i] == places[j]) == (LABELS[i] == LABELS[j]) for i in range(10) for j in range(10))
 
 
+@pytest.mark.parametrize(
+    "labels", [["7", "7 ", " 7"], [7, 7.0, "7"], [np.float32(7), np.int8(7), np.str_("7")], [True, 1, "1"]], ids=str
+)
+def test_a_person_is_one_however_a_table_has_read_the_label(labels):
+    places, count = person_places("x", [*labels, "07", "other"], 5)
+    assert count == 3 and places.tolist() == [0, 0, 0, 1, 2]
+
+
 class Quarrelsome:
     """A label that may be hashed, and fails where it is compared with another than itself."""
 

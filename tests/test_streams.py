@@ -38,6 +38,15 @@ def run(*arguments):
     return CliRunner().invoke(app, [str(word) for word in arguments])
 
 
+def test_a_closed_standard_output_is_refused_before_the_charge(folder):
+    assert run("ledger", "init", "budget.db", "--mu", 1).exit_code == 0
+    words = ("release", "data.csv", *BALL, "--mu", "0.5", "--out", "-", "--ledger", "budget.db")
+    closed = f"import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, '-m', 'jaxgeodp', *{words!r}])"
+    done = subprocess.run([sys.executable, "-c", closed], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and "the standard output is closed" in done.stderr
+    assert run("ledger", "show", "budget.db").output.splitlines()[1].split()[-3:] == ["0", "0", "replace-one"]
+
+
 @linux
 def test_records_come_and_a_release_goes_through_pipes(folder):
     (folder / "data.csv").unlink()

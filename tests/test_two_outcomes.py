@@ -7,6 +7,7 @@ same for every neighbour, and on the grid one record moves the integers by no mo
 import contextlib
 import dataclasses
 import datetime
+import decimal
 import importlib
 import json
 import math
@@ -455,6 +456,47 @@ def test_a_value_that_is_not_finite_is_replaced_by_something_public():
     )
     result = release.make_release(draft, None)
     assert result.value.tolist() == [5.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        [["secret", 0.0], [0.0, 1.0]],
+        [[1.0, 0.0]],
+        [[1.0, 0.0], [1.0]],
+        [[None, 0.0], [0.0, 1.0]],
+        [[{}, 0.0], [0.0, 1.0]],
+        [[10**400, 0], [0, 1]],
+        [[decimal.Decimal("sNaN"), 0.0], [0.0, 1.0]],
+        "secret",
+        None,
+        7,
+    ],
+    ids=str,
+)
+def test_a_record_of_another_kind_among_lists_is_none(record):
+    """As where a file has it: the outcome is that of a record of NaN."""
+    records = np.tile(np.eye(2), (9, 1, 1)).tolist()
+    mechanism = WrappedLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1e6)
+    for place in (0, 8):
+        data = [*records[:place], record, *records[place:]]
+        assert mechanism.domain.records("test", data).shape == (10, 2, 2)
+        np.testing.assert_allclose(mechanism.release(data).value, np.eye(2), atol=1e-4)
+
+
+def test_lists_of_which_most_are_of_another_kind_are_refused():
+    mechanism = WrappedLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1.0)
+    point = np.eye(2).tolist()
+    for other, words in (("x", "equal lengths"), ([[1.0]], "equal lengths"), ([["a", "b"], ["c", "d"]], "got text")):
+        with pytest.raises(ValueError, match=words):
+            mechanism.release([point] * 4 + [other] * 4)
+
+
+def test_a_release_in_a_compiled_function_is_refused():
+    mechanism = TangentLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1.0)
+    for function in (lambda data: mechanism.release(data).value, lambda data: mechanism.prepare(data).sums):
+        with pytest.raises(ValueError, match="outside jit, vmap and grad"):
+            jax.jit(function)(np.tile(np.eye(2), (9, 1, 1)))
 
 
 def test_centres_beyond_double_precision_are_refused():

@@ -82,7 +82,7 @@ def check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path
     names = {name for path in inputs for name in (path, os.path.realpath(path))}
     own = [pathlib.Path(f"{name}{suffix}") for name in names for suffix in ("", *_SUFFIXES_OF_LEDGERS)]
     if any(_same(out, path) for path in own):
-        raise InputError(f"{option} {out} is an input of this call; name another file.")
+        raise InputError(f"{option} {out} is another file of this call; choose another name.")
     if os.path.lexists(out) and not overwrite:
         # Perhaps the only trace of epsilon that has been spent.
         raise InputError(f"{option} {out} exists; name another file, or replace it with --overwrite.")

@@ -51,7 +51,13 @@ def was_sent(path: pathlib.Path) -> bool:
 def room_for(
     sizes: Mapping[pathlib.Path, int], *, replace: bool, changed: str
 ) -> Iterator[Mapping[pathlib.Path, Callable[[str | bytes], object]]]:
-    """Reserve room as `all_reserved` does; ``-`` is the standard output."""
+    """Reserve room as `all_reserved` does; ``-`` is the standard output.
+
+    Raises:
+        ValueError: the standard output is closed; see `all_reserved`.
+    """
+    if STANDARD in sizes and sys.stdout is None:
+        raise InputError("-: the standard output is closed; open it, or name a file.")
     files = {path: size for path, size in sizes.items() if path != STANDARD}
     with all_reserved(files, replace=replace, changed=changed) as write:
         yield write | {path: _print for path in sizes if path == STANDARD}

@@ -6,6 +6,7 @@ record hangs on that person's records to the last bit: the same instructions are
 or after, and sums are made in the order of the person's records.
 """
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -33,23 +34,43 @@ def person_places(owner: str, persons: Labels, n: int) -> tuple[np.ndarray, int]
 
     Args:
         owner: whom a refusal names.
-        persons: (n,), a label for each record: numbers or words. All missing labels are one person.
+        persons: (n,), a label for each record: numbers or words, compared by their text without blanks around. All
+            missing labels are one person.
         n: number of records.
 
     Raises:
         ValueError: not one label a record.
     """
     numbers: dict[Any, int] = {}
-    keys = label_keys(owner, "persons", persons, n)
+    keys = map(_text_of, label_keys(owner, "persons", persons, n))
     places = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64, n)
     return places, len(numbers)
+
+
+def _text_of(key):
+    """Return the text of a label without blanks around, so that a person is one however a table has read the label.
+
+    7, 7.0 and "7 " are one person; "07" is another.
+    """
+    if isinstance(key, str):
+        return str(key).strip()
+    if isinstance(key, bool | np.bool_ | np.integer):
+        key = int(key)
+    if isinstance(key, float | np.floating):
+        key = int(key) if float(key).is_integer() else float(key)
+    with contextlib.suppress(ValueError):  # of thousands of digits
+        return str(key) if isinstance(key, int | float) else key
+    return key
 
 
 def units(owner: str, domain: Domain, records: Any, persons: Labels, least: int) -> tuple[int, Callable]:
     """Return the number of persons, refusing fewer than ``least``, and a function that gives one record of each."""
     places, count = person_places(owner, persons, len(records))
     if count < least:
-        raise InputError(f"{owner}: needs at least {least} persons, got {count}.")
+        raise InputError(
+            f"{owner}: needs at least {least} persons, got {count}; all records without a label, or with one that is "
+            "neither a number nor a word, are one person."
+        )
     summaries = domain.of_persons(owner, like(records))
     return count, lambda: summaries(records, places, count)
 

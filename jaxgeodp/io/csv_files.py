@@ -108,8 +108,8 @@ def read_csv(
     if not count:
         if text.names is not None:
             raise InputError(
-                f"{path}: has only one line, but with --header the first line of a table names its columns: write the "
-                "names above it."
+                f"{path}: has only one line, but with --header the first line of a table names its columns: add "
+                "records below it, or write names above it."
             )
         return np.empty((0, 0)), None
     width = usual_width(widths) if text.names is None else len(text.names)

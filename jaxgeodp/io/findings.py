@@ -20,8 +20,8 @@ from jaxgeodp.domains.persons import person_places
 from jaxgeodp.io.csv_files import TABLES, opened, usual_width
 from jaxgeodp.io.doubts import OF_KIND
 from jaxgeodp.io.label_orders import of_orders_in_files
-from jaxgeodp.io.layout import Layout, chosen_columns
-from jaxgeodp.io.records import Source, in_python_words, python_words
+from jaxgeodp.io.layout import chosen_columns
+from jaxgeodp.io.records import Source, in_python_words, layout_of, python_words
 from jaxgeodp.io.seen import Seen, quantiles
 from jaxgeodp.io.tables import columns_of, kind_of, read_numbers
 from jaxgeodp.io.text_files import suffix_of
@@ -91,7 +91,7 @@ def check(
         ([True, True, False], ['points'])
     """
     with in_python_words():
-        source = Source.of(path, manifold, Layout(**options), template, missing)
+        source = Source.of(path, manifold, layout_of(options), template, missing)
         told = findings(source, lambda space: None if ball is None else (ball, ball.radius))
     return dataclasses.replace(told, found=tuple(one._replace(text=python_words(one.text)) for one in told.found))
 

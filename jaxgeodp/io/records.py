@@ -98,7 +98,8 @@ def read(
         (n, \\*shape), as float64 or complex128; `RecordBlocks` for a pattern.
 
     Raises:
-        ValueError: unreadable file, unknown manifold, an option that does not fit, or a shape that is no record's.
+        ValueError: unreadable file, unknown manifold, an option that does not exist or fit, or a shape that is no
+            record's.
 
     Example:
         >>> import pathlib
@@ -107,7 +108,16 @@ def read(
         (2, 2, 2)
     """
     with in_python_words():
-        return Source.of(path, manifold, Layout(**options), template, missing).records()[1]
+        return Source.of(path, manifold, layout_of(options), template, missing).records()[1]
+
+
+def layout_of(options: dict) -> Layout:
+    """Return the layout with these fields; refuse names that it has not."""
+    known = [own.name for own in dataclasses.fields(Layout)]
+    for name in options:
+        if name not in known:
+            raise InputError(f"there is no option {name!r}; the layout of a file has {', '.join(known)}.")
+    return Layout(**options)
 
 
 @dataclasses.dataclass(frozen=True)

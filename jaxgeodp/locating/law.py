@@ -157,13 +157,12 @@ class LocatedLaw(Law):
         try:
             law = self.last.mechanism(GeodesicBall(self.manifold, center, radius)).law(self.n)
             ready = last_way.ready(law, shape)
-            value = np.asarray(ready.draw(records))
         except OSError:  # of a file
             raise
-        except Exception:  # it would tell of the records
+        except Exception:  # of what was released alone; the budget is spent
             nothing = "none: no ball about the centre that was found, which is released"
             return Told(np.asarray(center), entries | entries_without_noise(nothing, self.terms.calibration))
-        return Told(value, entries | entries_of_noise(ready, law.support))
+        return Told(np.asarray(ready.draw(records)), entries | entries_of_noise(ready, law.support))
 
 
 def last_laws(manifold, domains, n, mechanism: Callable[[GeodesicBall], BallMechanism]) -> Last:
