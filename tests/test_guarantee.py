@@ -288,7 +288,10 @@ def test_mixed_composition_through_loss_distributions():
     # Alone, a guarantee comes back: sensitivities are replace-one already and must not be doubled.
     alone = compose([GaussianDP(1.0)], delta=1e-6).epsilon
     assert compose([PureDP(1e-9), GaussianDP(1.0)], delta=1e-6).epsilon == pytest.approx(alone, rel=2e-3)
-    assert compose([PureDP(0.7)], delta=1e-6).epsilon == pytest.approx(0.7, rel=1e-3)
+    for epsilon in (0.7, 0.01):
+        assert compose([PureDP(epsilon)], delta=1e-6).epsilon == pytest.approx(epsilon, rel=1e-3)
+    small = compose([PureDP(0.01), GaussianDP(0.01)], delta=1e-6).epsilon
+    assert 0.01 < small < 0.01 + GaussianDP(0.01).to_approximate(1e-6).epsilon
     mixed = compose([PureDP(0.5), GaussianDP(1.0)], delta=1e-6).epsilon
     assert alone < mixed < 0.5 + alone
     assert compose([ApproximateDP(0.5, 1e-7), GaussianDP(1.0)], delta=1e-6).epsilon > mixed

@@ -339,6 +339,8 @@ def test_a_budget_is_given_once(tmp_path):
         assert "cannot be changed" in words_of(lambda other=other: Ledger(path, other))
     assert "cannot be changed" in words_of(lambda: add_budget(path, PureDP(1.0)))
     assert "'default'" in words_of(lambda: Ledger(path, dataset="other"))
+    for wrong in (NotProven("x"), 1.0, "PureDP(1)", None):
+        assert "budget must be" in words_of(lambda wrong=wrong: add_budget(path, wrong, "third"))
     second = add_budget(path, GaussianDP(1.0), "other")
     second.charge(GaussianDP(1.0), "m")
     assert ledger.account().releases == 0 and Ledger(path, dataset="other").account().releases == 1

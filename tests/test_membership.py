@@ -305,6 +305,11 @@ def test_records_that_are_no_points_are_left_out():
     assert first.place == found.place + 2, "by its place among all"
     with pytest.raises(ValueError, match="at least 3 points"):
         membership(np.full((5, 6), np.nan), FLAT)
+    sphere, center, covariance = SPACES["sphere"]
+    points = np.array(WrappedNormal(sphere, center, covariance).sample(jax.random.key(0), (12,)))
+    points[3] = 0.0  # finite, and no direction
+    found = membership(points, sphere, digits=None, draws=500)
+    assert (found.n, found.left_out) == (11, 1)
 
 
 # The command ---------------------------------------------------------------------------------------------------------

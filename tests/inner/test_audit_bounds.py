@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxgeodp.privacy import GaussianDP, PureDP
+from jaxgeodp.privacy import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
 from jaxgeodp.privacy.two_laws import _least, _least_rho, least_parameter
 
 
@@ -32,6 +32,23 @@ def test_bounds_are_seldom_wrong():
     # Planted: without confidence bounds half of them are wrong.
     plain = [np.log(rng.binomial(1000, truth) / rng.binomial(1000, 1 - truth)) > 1.0 for _ in range(400)]
     assert stats.binom.sf(np.sum(plain) - 1, 400, 0.05) < 1e-6
+
+
+@pytest.mark.parametrize(("hits", "others"), [(300, 40), (999, 1), (1000, 17), (500, 0)])
+def test_bounds_are_those_of_clopper_and_pearson(hits, others):
+    """Each side at half the level, by another library."""
+    level, ends = 0.03, []
+    for count in (hits, others):
+        ends.append(stats.binomtest(count, 1000).proportion_ci(1.0 - level, "exact"))
+    low, high = ends[0].low, ends[1].high
+
+    def least(guarantee):
+        return float(_least(guarantee, np.asarray(hits), np.asarray(others), 1000, level))
+
+    assert least(PureDP(1.0)) == pytest.approx(math.log(low / high), rel=1e-9)
+    assert least(ApproximateDP(1.0, 0.01)) == pytest.approx(math.log((low - 0.01) / high), rel=1e-9)
+    assert least(GaussianDP(1.0)) == pytest.approx(stats.norm.ppf(low) - stats.norm.ppf(high), rel=1e-9)
+    assert least(ZeroConcentratedDP(1.0)) == pytest.approx(float(_least_rho(low, high)), rel=1e-9)
 
 
 def test_counts_at_the_ends():

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq
-from strategies import name
+from scipy.stats import ks_2samp
+from strategies import exhaustive, name
 
 from jaxgeodp import Euclidean, FrechetMean, GeodesicBall, Hyperbolic, LaplaceMechanism, PlanarShapes, Product, Sphere
 from jaxgeodp.bounds.growth import GradientGrowth, gradient_growth
 from jaxgeodp.mechanisms.kng import GradientNorm
 from jaxgeodp.releases.density import DensityLaw
-from jaxgeodp.releases.ways.fixed_time import log_least_mass, proposals_needed
+from jaxgeodp.releases.ways.fixed_time import draw_in_fixed_time, log_least_mass, proposals_needed
 from jaxgeodp.samplers.direction import direction_law, exit_distance, propose_direction
 from jaxgeodp.samplers.envelope import radial_envelope
 
@@ -143,6 +144,25 @@ def law_on(manifold, radius, scale, reach):
     """KNG's for the mean, with another scale and support."""
     ball, support = (GeodesicBall(manifold, manifold.origin, r) for r in (radius, reach))
     return DensityLaw(GradientNorm(FrechetMean()), ball, scale, support, None)
+
+
+@pytest.mark.parametrize("space", [Sphere(2), *exhaustive(Hyperbolic(2))], ids=name)
+def test_a_fixed_number_of_proposals_reaches_all_of_the_support(space):
+    """For records at the rim of the ball and wide noise: the law is that of proposals until one is accepted."""
+    law = law_on(space, 0.3, 0.3, 0.8)
+    origin = jnp.asarray(space.origin)
+    rim = space.exp(origin, 0.3 * space.frame(origin)[0])
+    records = jnp.stack([rim, rim])
+    count = 1 + math.ceil(
+        math.log(1e-4) / math.log1p(-float(law.simulated(jax.random.key(2), records, 500).acceptance))
+    )
+    keys = jax.random.split(jax.random.key(0), 300)
+    found = jax.jit(jax.vmap(lambda key: draw_in_fixed_time(law, key, records, count)))(keys)
+    other = law.simulate(jax.random.key(1), records, 1000)
+    distances = [np.asarray(jax.vmap(lambda x: space.dist(rim, x))(points)) for points in (found, other)]
+    assert min(map(np.max, distances)) > 0.9
+    assert ks_2samp(*distances).pvalue > 1e-4
+    assert ks_2samp(np.minimum(distances[0], 0.5), distances[1]).pvalue < 1e-6  # as it were without what is far
 
 
 @pytest.mark.parametrize(
