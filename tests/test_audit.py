@@ -220,6 +220,7 @@ def test_neighbours_differ_in_one_record_of_the_ball(ball, n):
     ("arguments", "message"),
     [
         ({"draws": 10}, "draws must be an integer of at least 1000"),
+        ({"seed": -1}, "seed must be an integer of at least 0"),
         ({"level": 0.0}, "level"),
         ({"level": 0.7}, "level must be below 0.5"),
         ({"neighbour": np.zeros((5, 1))}, "exactly one record, but differ in 5"),

@@ -313,6 +313,7 @@ def test_bad_guarantees_are_named_in_one_sentence():
         (lambda: largest_mu(1.1e6, 1e-6), "epsilon must be at most 1e6"),
         (lambda: GaussianDP(1.0).to_approximate(0.0), "between 0 and 1"),
         (lambda: delta_of_epsilon(1.0, math.nan), "epsilon must be a finite number"),
+        (lambda: log_delta_of_epsilon(-1.0, 1.0), "mu must be a finite number above 0"),
     ):
         with pytest.raises(ValueError, match=words):
             build()

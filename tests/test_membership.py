@@ -289,6 +289,7 @@ def test_any_release_is_compared_on_its_manifold():
         ({"draws": 400, "statistics": ("covariance",)}, "at least 420"),
         ({"population": np.zeros((3, 6))}, "population must be at least 12 points"),
         ({"population": np.zeros((30, 5))}, "population must have shape"),
+        ({"population": np.zeros((30, 6, 1))}, "population must have shape"),
         ({"mechanisms": [TangentGaussian(GeodesicBall(Euclidean(2), np.zeros(2), 1.0), 1.0)]}, "the records are on"),
     ],
 )

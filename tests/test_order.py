@@ -29,6 +29,7 @@ from jaxgeodp.privacy import entropy
 from jaxgeodp.releases import add_remove, drafts
 from jaxgeodp.releases.add_remove import in_places
 from jaxgeodp.releases.groups import release_groups
+from jaxgeodp.releases.weights import checked_weights, weighs
 from jaxgeodp.sklearn import PrivateFrechetMean
 
 PLANE, CAP = Hyperbolic(2), GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.3)
@@ -249,7 +250,10 @@ def test_a_statistic_with_its_own_way_to_all_records_is_taken_to_depend_on_their
     law = LaplaceMechanism(CAP, 2.0).law(20)
     assert not law.order_matters
     target = dataclasses.replace(law.target, statistic=Streamed())
-    assert dataclasses.replace(law, target=target).order_matters
+    ordered = dataclasses.replace(law, target=target)
+    assert ordered.order_matters and weighs(law) and not weighs(ordered)
+    with pytest.raises(InputError, match="does not depend on their order"):
+        checked_weights("test", np.ones(20), 20).of(ordered)
 
 
 def test_a_law_that_says_nothing_is_taken_to_depend_on_the_order():

@@ -12,6 +12,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
 from jaxgeodp.inference import confidence_ball
 from jaxgeodp.privacy import Release
+from jaxgeodp.privacy.drawn_towards import is_drawn_as_said
 from jaxgeodp.privacy.release import record_digest
 
 PLANE = jgd.GeodesicBall(jgd.Euclidean(3), np.zeros(3), 1.0)
@@ -83,6 +84,23 @@ def test_what_has_no_known_noise_is_refused():
     for toward in ([0.0, 0.0, 1.1], [0.0, 0.0, 0.0], [np.nan, 0.0, 1.0]):
         with pytest.raises(InputError, match="not a point"):
             spherical.shrunk(toward, 0.1)
+
+
+def test_a_value_that_does_not_follow_is_noticed():
+    drawn = jgd.LaplaceMechanism(CAP, 1.0).release(np.tile(CAP.center, (50, 1))).shrunk([0.6, 0.0, 0.8], 0.05).record
+    told = drawn["post_processing"]
+    assert is_drawn_as_said(drawn)
+    first, half = np.array(told["released"]), np.array([0.3, 0.0, 0.4])
+    moved = np.asarray(CAP.manifold.between(half, first, told["share"])).tolist()
+    planted = {
+        "a value of another share": {"value": np.asarray(drawn["value"])[::-1].tolist()},
+        "one coordinate of the released": {"value": [told["released"][0], 0.6, 0.8]},
+        "no point": {"value": moved, "post_processing": told | {"toward": half.tolist()}},
+        "another error": {"post_processing": told | {"expected_error": 0.5 * told["expected_error"]}},
+        "another entry": {"post_processing": told | {"more": 1}},
+    }
+    for name, change in planted.items():
+        assert not is_drawn_as_said(drawn | change), name
 
 
 def test_records_of_strangers_are_refused_in_words(tmp_path):

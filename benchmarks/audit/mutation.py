@@ -1,7 +1,7 @@
 """Mutation testing of the parts that guarantees rest on: small mistakes are planted, and tests must notice each.
 
     python -m benchmarks.audit.mutation [--minutes 60] [--processes 2] [--sample 20] [--only WORD] [--folder FOLDER]
-    python -m benchmarks.audit.mutation --again        # first those that are left without a reason: tests have changed
+    python -m benchmarks.audit.mutation --again        # first those that are left without a reason, by more tests
 
 Of every file the first mutants of a random order (`mutants.py`) are tried, as many as ``--sample`` says; 10000 are all.
 Those that earlier runs have tried are in ``mutants.json`` (`mutation_state.py`), which each run goes on with and writes
@@ -51,7 +51,9 @@ PARTS = tuple(f"jaxgeodp/{part}" for part in ("privacy", "bounds", "releases", "
 PATIENCE, MOST_TESTS = 40.0, 80
 SEED = 0  #: of the order of mutants
 #: Seconds in which tests of one file begin that are measured; and what a mutant gets beyond the time of its tests.
-LONGEST, SPARE = 90.0, 30.0
+LONGEST, SPARE = 180.0, 30.0
+#: What is left without a reason gets so many times as many tests.
+FURTHER = 5
 _LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", "*_cache", ".hypothesis", ".venv", "build", "dist")
 # They start mutants or processes for minutes.
 _NOT_RUN = ("test_abuse.py", "test_examples.py", "test_notebooks.py", "test_arena.py", "test_deadlock.py")
@@ -255,9 +257,9 @@ class Tests:
                 self.lines.setdefault((file, int(line)), set()).update(good)
                 self.files.setdefault(file, set()).update(good)
 
-    def of(self, mutant: Mutant) -> list[str]:
-        """The tests of a mutant, within `PATIENCE`: those that run its statement; then others of the same files of
-        tests that run its file, as what JAX has traced once in a process runs no line again.
+    def of(self, mutant: Mutant, times: int = 1) -> list[str]:
+        """The tests of a mutant, within so many times `PATIENCE`: those that run its statement; then others of the same
+        files of tests that run its file, as what JAX has traced once in a process runs no line again.
 
         What stands outside of functions is run when it is imported, for all tests that run the file.
         """
@@ -267,8 +269,9 @@ class Tests:
             files = {name.split("::")[0] for name in runs}
             beside = {name for name in beside if name.split("::")[0] in files}
         order = sorted(runs, key=self.seconds.__getitem__) + sorted(beside - runs, key=self.seconds.__getitem__)
-        taken = itertools.accumulate(self.seconds[name] for name in order)
-        return [t for t, until in zip(order, taken, strict=True) if until <= PATIENCE or t == order[0]][:MOST_TESTS]
+        taken, most = itertools.accumulate(self.seconds[name] for name in order), times * PATIENCE
+        chosen = [t for t, until in zip(order, taken, strict=True) if until <= most or t == order[0]]
+        return chosen[: times * MOST_TESTS]
 
     def limit(self, tests: list[str]) -> float:
         """Seconds after which a mutant has hung."""
@@ -350,7 +353,8 @@ def try_all(
     """All mutants that have not been tried, and those named in ``again``, the files in turns."""
     known = {row["name"]: row for row in rows_of(path) if row["name"] not in again}
     turns = itertools.zip_longest(*chosen.values())
-    given = {mutant: tests.of(mutant) for turn in turns for mutant in turn if mutant is not None}
+    mutants = [mutant for turn in turns for mutant in turn if mutant is not None]
+    given = {mutant: tests.of(mutant, FURTHER if mutant.name in again else 1) for mutant in mutants}
     # More tests may be measured than when a mutant survived.
     left = [m for m, own in given.items() if m.name not in known or known[m.name].get("given") not in (None, len(own))]
     done = itertools.count(1)
