@@ -1,5 +1,7 @@
 """A person is protected: each one's records become one, which depends on nobody else's."""
 
+import decimal
+import fractions
 import functools
 import json
 import uuid
@@ -170,11 +172,25 @@ def test_labels_of_every_kind(labels):
 
 
 @pytest.mark.parametrize(
-    "labels", [["7", "7 ", " 7"], [7, 7.0, "7"], [np.float32(7), np.int8(7), np.str_("7")], [True, 1, "1"]], ids=str
+    "labels",
+    [
+        ["7", "7 ", " 7"],
+        [7, 7.0, "7"],
+        [np.float32(7), np.int8(7), np.str_("7")],
+        [decimal.Decimal(7), fractions.Fraction(7), "7.0"],
+        ["", " ", None],
+        ["p 1", " p 1", np.str_("p 1 ")],
+    ],
+    ids=str,
 )
-def test_a_person_is_one_however_a_table_has_read_the_label(labels):
+def test_a_person_is_one_whether_a_label_is_a_number_or_its_text(labels):
     places, count = person_places("x", [*labels, "07", "other"], 5)
     assert count == 3 and places.tolist() == [0, 0, 0, 1, 2]
+
+
+def test_a_label_of_any_kind_has_an_answer():
+    labels = [np.timedelta64(1, "D"), np.datetime64("2020-01-01"), np.void(b"x"), 10**5000, str(10**400), 1e300, (1, 2)]
+    assert person_places("x", [*labels, b"7", "7", "nan", "-0", "0"], 12)[1] == 12
 
 
 class Quarrelsome:

@@ -462,6 +462,7 @@ def test_a_value_that_is_not_finite_is_replaced_by_something_public():
     "record",
     [
         [["secret", 0.0], [0.0, 1.0]],
+        [[np.timedelta64(1, "D"), 0.0], [0.0, 1.0]],
         [[1.0, 0.0]],
         [[1.0, 0.0], [1.0]],
         [[None, 0.0], [0.0, 1.0]],
@@ -475,13 +476,22 @@ def test_a_value_that_is_not_finite_is_replaced_by_something_public():
     ids=str,
 )
 def test_a_record_of_another_kind_among_lists_is_none(record):
-    """As where a file has it: the outcome is that of a record of NaN."""
-    records = np.tile(np.eye(2), (9, 1, 1)).tolist()
-    mechanism = WrappedLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1e6)
-    for place in (0, 8):
-        data = [*records[:place], record, *records[place:]]
-        assert mechanism.domain.records("test", data).shape == (10, 2, 2)
-        np.testing.assert_allclose(mechanism.release(data).value, np.eye(2), atol=1e-4)
+    """As where a file has it: the value is that of records of which one is NaN, hence the centre."""
+    point = np.diag([2.0, 0.5])
+    mechanism = TangentLaplace(GeodesicBall(SPD(2), np.eye(2), 1.5), 1e6)
+    expected = np.diag(np.exp(0.9 * np.log([2.0, 0.5])))
+    for place, kind in ((0, list), (9, list), (9, tuple)):
+        data = kind([*[point.tolist()] * place, record, *[point.tolist()] * (9 - place)])
+        np.testing.assert_allclose(mechanism.release(data).value, expected, atol=1e-4)
+
+
+def test_a_word_in_a_table_is_none():
+    pandas = pytest.importorskip("pandas")
+    mechanism = TangentLaplace(GeodesicBall(Euclidean(2), np.zeros(2), 1.0), 1e6)
+    table = pandas.DataFrame([[0.5, 0.5]] * 9 + [["a", 0.5]])
+    np.testing.assert_allclose(mechanism.release(table).value, [0.45, 0.45], atol=1e-4)
+    with pytest.raises(ValueError, match="got objects"):
+        mechanism.release(table.assign(**{"1": "a"})[[0, "1"]])
 
 
 def test_lists_of_which_most_are_of_another_kind_are_refused():
@@ -494,9 +504,15 @@ def test_lists_of_which_most_are_of_another_kind_are_refused():
 
 def test_a_release_in_a_compiled_function_is_refused():
     mechanism = TangentLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1.0)
-    for function in (lambda data: mechanism.release(data).value, lambda data: mechanism.prepare(data).sums):
+    points = np.tile(np.eye(2), (9, 1, 1))
+    for function in (
+        lambda data: mechanism.release(data).value,
+        lambda data: mechanism.prepare(data).sums,
+        lambda data: mechanism.release(list(data)).value,
+        lambda data: mechanism.release(points, persons=data[:, 0, 0]).value,
+    ):
         with pytest.raises(ValueError, match="outside jit, vmap and grad"):
-            jax.jit(function)(np.tile(np.eye(2), (9, 1, 1)))
+            jax.jit(function)(points)
 
 
 def test_centres_beyond_double_precision_are_refused():

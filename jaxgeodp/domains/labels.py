@@ -1,5 +1,6 @@
 """Per-record person or group labels."""
 
+import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -8,6 +9,8 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 
+# As Python and tables write numbers, but for those that are too long to be compared as such.
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,14}|-?(0|[1-9][0-9]{0,8})\.[0-9]{1,6}")
 #: One for each record, numbers or words.
 Labels = Sequence[Any] | np.ndarray | jax.Array
 
@@ -51,6 +54,20 @@ def label_key(label) -> Hashable:
     if type(label) in (str, bytes, int, float, bool) or isinstance(label, np.generic):
         return label
     return _Guarded(label, number)
+
+
+def as_person(key: Hashable) -> Hashable:
+    """Return the key of a person's label: one, if text, whatever blanks are around it, and the number that it writes.
+
+    So 7, 7.0, "7" and "7 " are one person, "07" is another, and "" is a missing label.
+    """
+    label = key.label if isinstance(key, _Guarded) else key
+    if not isinstance(label, str):
+        return key
+    text = str.__str__(label).strip()
+    if _NUMBER.fullmatch(text):
+        return float(text) if "." in text else int(text)
+    return text or None
 
 
 class _Guarded:

@@ -6,7 +6,6 @@ record hangs on that person's records to the last bit: the same instructions are
 or after, and sums are made in the order of the person's records.
 """
 
-import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead, like, refused_in_words
 from jaxgeodp.domains.domain import Domain, Summaries
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.domains.labels import Labels, label_keys
+from jaxgeodp.domains.labels import Labels, as_person, label_keys
 
 # Steps of steepest descent at most, and how far from the mean they may end, in units of the first distance.
 _MOST_STEPS, _NEAR = 100, 1e-13
@@ -34,33 +33,17 @@ def person_places(owner: str, persons: Labels, n: int) -> tuple[np.ndarray, int]
 
     Args:
         owner: whom a refusal names.
-        persons: (n,), a label for each record: numbers or words, compared by their text without blanks around. All
-            missing labels are one person.
+        persons: (n,), a label for each record: numbers or words without blanks around, a number in text being that
+            number. All missing labels are one person.
         n: number of records.
 
     Raises:
         ValueError: not one label a record.
     """
     numbers: dict[Any, int] = {}
-    keys = map(_text_of, label_keys(owner, "persons", persons, n))
+    keys = map(as_person, label_keys(owner, "persons", persons, n))
     places = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64, n)
     return places, len(numbers)
-
-
-def _text_of(key):
-    """Return the text of a label without blanks around, so that a person is one however a table has read the label.
-
-    7, 7.0 and "7 " are one person; "07" is another.
-    """
-    if isinstance(key, str):
-        return str(key).strip()
-    if isinstance(key, bool | np.bool_ | np.integer):
-        key = int(key)
-    if isinstance(key, float | np.floating):
-        key = int(key) if float(key).is_integer() else float(key)
-    with contextlib.suppress(ValueError):  # of thousands of digits
-        return str(key) if isinstance(key, int | float) else key
-    return key
 
 
 def units(owner: str, domain: Domain, records: Any, persons: Labels, least: int) -> tuple[int, Callable]:

@@ -1,8 +1,6 @@
 """Raw data as arrays: only their shape and type are looked at, never what they hold."""
 
-import collections
 import math
-import numbers
 import operator
 import warnings
 
@@ -13,8 +11,6 @@ import numpy as np
 from jaxgeodp.checks import InputError, many, short
 from jaxgeodp.compiling import seen_anew
 
-# Types of what is missing: Python's, and pandas's.
-_MISSING = {"NoneType", "NAType", "NaTType"}
 # Numbers of records: floats hold all up to it.
 _MOST = 10**15
 
@@ -47,12 +43,8 @@ def host_array(name: str, data) -> np.ndarray:
         with warnings.catch_warnings():  # one about a masked element would speak of the data
             warnings.simplefilter("ignore")
             array = np.asarray(_without_missing(data))
-    except ValueError:  # lists of unequal lengths
-        array = None
-    if (array is None or array.dtype.kind in "USO") and isinstance(data, list | tuple):
-        array = _most_of_lists(data, array)
-    if array is None:
-        raise InputError(f"{name}: data must be one array of numbers; nested lists must have equal lengths.")
+    except ValueError:
+        raise InputError(f"{name}: data must be one array of numbers; nested lists must have equal lengths.") from None
     if isinstance(data, np.ma.MaskedArray) and array.dtype.kind in "iufc":
         array = np.where(np.ma.getmaskarray(data), np.nan, array)
     elif array.dtype == object and array.ndim == 1 and all(np.ndim(value) > 0 for value in array):
@@ -92,53 +84,21 @@ def _without_missing(data):
     return data
 
 
-def _most_of_lists(data, otherwise):
-    """Return lists of which less than half hold what is no number or have another shape; these are full of None then.
-
-    What one record is must not decide whether all are refused; where most are such, the data are of another kind, and
-    ``otherwise`` is returned.
-    """
-    rows = [_objects(row) for row in data]
-    shapes = collections.Counter(row.shape for row in rows if row is not None)
-    usual = shapes.most_common(1)[0][0] if shapes else ()
-    array = np.full((len(rows), *usual), None, object)
-    good = 0
-    for place, row in enumerate(rows):
-        if row is not None and row.shape == usual and all(map(_counts_as_number, row.flat)):
-            array[place] = row if row.ndim else row.item()
-            good += 1
-    return array if 2 * good > len(rows) else otherwise
-
-
-def _counts_as_number(value):
-    if type(value).__name__ in _MISSING or isinstance(value, numbers.Number):
-        return True
-    kind = getattr(getattr(value, "dtype", None), "kind", "O")
-    return kind in "biufc" and np.ndim(value) == 0
-
-
-def _objects(row):
-    try:
-        return np.array(row, object)
-    except ValueError:
-        return None
-
-
 def _numbers_of_lists(array):
     """Return lists with None or huge integers as numbers: what they hold must not decide whether they are refused."""
-    if not all(map(_counts_as_number, array.flat)):
+
+    kinds = {getattr(getattr(value, "dtype", None), "kind", type(value).__name__) for value in array.flat}
+    missing, real = {"NoneType", "NAType", "NaTType"}, {"bool", "int", "float", "b", "i", "u", "f"}
+    if not kinds <= missing | real | {"complex", "c"}:
         return array
-    kind = complex if any(np.iscomplexobj(value) for value in array.flat) else float
 
     def number(value):
-        if type(value).__name__ in _MISSING:
+        if type(value).__name__ in missing:
             return math.nan
         try:
-            return kind(value)
+            return complex(value) if kinds - missing - real else float(value)
         except OverflowError:
             return math.inf if value > 0 else -math.inf
-        except ValueError:  # a signalling NaN
-            return math.nan
 
     return np.array([number(value) for value in array.flat]).reshape(array.shape)
 

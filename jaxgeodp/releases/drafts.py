@@ -8,10 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
+from jaxgeodp.domains.lists import without_words
 from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY
 from jaxgeodp.privacy.release import Draft
@@ -110,12 +110,7 @@ def raw_records(mechanism: Any, data) -> Any:
     name = type(mechanism).__name__
     if isinstance(data, RecordBlocks):
         raise InputError(f"{name}: RecordBlocks are only for release with numerics='grid' and for prepare.")
-    if isinstance(data, Tracer):
-        raise InputError(
-            f"{name}: release and prepare draw from the system's entropy, outside jit, vmap and grad; call them with "
-            "arrays there, and simulate in compiled functions."
-        )
-    own = np.asarray(data) if isinstance(data, jax.Array) else data
+    own = np.asarray(data) if isinstance(data, jax.Array) else without_words(data)
     records = mechanism.domain.records(name, own)
     return records.astype(jnp.promote_types(records.dtype, jnp.float64))
 
