@@ -32,7 +32,8 @@ def without_words(data: Any) -> Any:
         array = None
     if array is not None and (array.ndim == 0 or array.dtype.kind not in "USO"):
         return data if table else array
-    rows: list[Any] = [_cells(row) for row in (array if table else data)]
+    source: Any = array if table else data
+    rows: list[Any] = [_cells(row) for row in source]
     shapes = collections.Counter(row.shape for row in rows if row is not None)
     shape, count = shapes.most_common(1)[0] if shapes else ((), 0)
     if 2 * count <= len(rows):

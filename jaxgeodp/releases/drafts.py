@@ -110,7 +110,9 @@ def raw_records(mechanism: Any, data) -> Any:
     name = type(mechanism).__name__
     if isinstance(data, RecordBlocks):
         raise InputError(f"{name}: RecordBlocks are only for release with numerics='grid' and for prepare.")
-    own = np.asarray(data) if isinstance(data, jax.Array) else without_words(data)
+    if not hasattr(data, "dtype"):
+        data = without_words(data)
+    own = np.asarray(data) if isinstance(data, jax.Array) else data
     records = mechanism.domain.records(name, own)
     return records.astype(jnp.promote_types(records.dtype, jnp.float64))
 
