@@ -230,7 +230,7 @@ def test_covariances_of_the_shape_of_a_point_are_no_points():
 def test_rounding_hides_what_it_takes_away():
     records = 100.0 + 1e-3 * RNG.normal(size=(10, 3))
     fine, coarse = (membership(records, Euclidean(3), digits=k, draws=1000).tests[1].told.area for k in (8, 3))
-    assert fine > 0.6 and coarse == 0.5
+    assert fine > 0.6 and abs(coarse - 0.5) < 1e-3  # the last bits of one rounded number may differ
 
 
 # Guarantees ----------------------------------------------------------------------------------------------------------
