@@ -684,7 +684,7 @@ def test_wrong_calls_are_one_sentence_and_change_nothing(tmp_path):
         "is not a ledger": ("ledger", "show", data),
         "is not a ledger of": ("ledger", "export", data, *out),
         "must end in": ("ledger", "export", book, "--out", tmp_path / "out.txt"),
-        "is an input": (*release, "--ledger", book, "--out", book, "--overwrite"),
+        "is another file of this call": (*release, "--ledger", book, "--out", book, "--overwrite"),
         "needs --ledger": (*release, *out, "--dataset", "x"),
         "has no budget": (*release, *out, "--ledger", book, "--dataset", "x"),
         "no such ledger;": (*release, *out, "--ledger", tmp_path / "new.db"),

@@ -137,7 +137,7 @@ def test_plan_draws_for_the_ball_of_a_file(tmp_path):
     [
         (("--radius", 1, "--plot", "plan.jpg"), "--plot plan.jpg: must end in .png"),
         (("--radius", 1, "--plot", "old.png"), "--plot old.png exists"),
-        (("--ball", "ball.png", "--plot", "ball.png", "--overwrite"), "--plot ball.png is an input"),
+        (("--ball", "ball.png", "--plot", "ball.png", "--overwrite"), "--plot ball.png is another file of this call"),
         (("--radius", 1, "--plot", "nowhere/plan.png"), "--plot nowhere/plan.png: the folder nowhere does not exist"),
         (("--radius", 1, "--ball", "ball.json"), "give either --radius or --ball, not both"),
         ((), "give either --radius or --ball, not both"),
