@@ -190,7 +190,8 @@ def test_a_person_is_one_whether_a_label_is_a_number_or_its_text(labels):
 
 def test_a_label_of_any_kind_has_an_answer():
     labels = [np.timedelta64(1, "D"), np.datetime64("2020-01-01"), np.void(b"x"), 10**5000, str(10**400), 1e300, (1, 2)]
-    assert person_places("x", [*labels, b"7", "7", "nan", "-0", "0"], 12)[1] == 12
+    labels += [b"7", "7", "nan", "-0", "0", "1.1", "1.10", "1.100", "01.1"]
+    assert person_places("x", labels, len(labels))[1] == len(labels)
 
 
 class Quarrelsome:

@@ -9,8 +9,8 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 
-# As Python and tables write numbers, but for those that are too long to be compared as such.
-_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,14}|-?(0|[1-9][0-9]{0,8})\.[0-9]{1,6}")
+# As Python writes numbers, but for those that are too long to be compared as such: "1.1" is one, "1.10" a word.
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,14}|-?(0|[1-9][0-9]{0,8})\.(0|[0-9]{0,5}[1-9])")
 #: One for each record, numbers or words.
 Labels = Sequence[Any] | np.ndarray | jax.Array
 

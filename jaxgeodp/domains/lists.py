@@ -19,7 +19,7 @@ def without_words(data: Any) -> Any:
     What one record is must not decide whether all are refused. A word is NaN; a record of another shape is all NaN.
 
     Returns:
-        The data themselves where they hold numbers only, where half of the records are such, and of any other type.
+        An array; the data themselves where they are of any other type, or half of the records are no numbers.
     """
     table = hasattr(data, "iloc")
     if not table and not isinstance(data, list | tuple):
