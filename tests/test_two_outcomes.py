@@ -458,6 +458,13 @@ def test_a_value_that_is_not_finite_is_replaced_by_something_public():
     assert result.value.tolist() == [5.0, 6.0]
 
 
+def objects(records):
+    """An array of one object for each record."""
+    array = np.empty(len(records), object)
+    array[:] = records
+    return array
+
+
 @pytest.mark.parametrize(
     "record",
     [
@@ -469,6 +476,8 @@ def test_a_value_that_is_not_finite_is_replaced_by_something_public():
         [[{}, 0.0], [0.0, 1.0]],
         [[10**400, 0], [0, 1]],
         [[decimal.Decimal("sNaN"), 0.0], [0.0, 1.0]],
+        [[1.0, 1j], [0.0, 1.0]],
+        [[np.complex128(1j), "secret"], [0.0, 1.0]],
         "secret",
         None,
         7,
@@ -480,7 +489,7 @@ def test_a_record_of_another_kind_among_lists_is_none(record):
     point = np.diag([2.0, 0.5])
     mechanism = TangentLaplace(GeodesicBall(SPD(2), np.eye(2), 1.5), 1e6)
     expected = np.diag(np.exp(0.9 * np.log([2.0, 0.5])))
-    for place, kind in ((0, list), (9, list), (9, tuple)):
+    for place, kind in ((0, list), (9, list), (9, tuple), (4, objects)):
         data = kind([*[point.tolist()] * place, record, *[point.tolist()] * (9 - place)])
         np.testing.assert_allclose(mechanism.release(data).value, expected, atol=1e-4)
 
@@ -494,7 +503,26 @@ def test_a_word_in_a_table_is_none():
         mechanism.release(table.assign(**{"1": "a"})[[0, "1"]])
 
 
+def test_a_word_in_an_array_of_objects_is_none():
+    mechanism = TangentLaplace(GeodesicBall(Euclidean(2), np.zeros(2), 1.0), 1e6)
+    table = np.array([[0.5, 0.5]] * 9 + [["a", 0.5]], dtype=object)
+    np.testing.assert_allclose(mechanism.release(table).value, [0.45, 0.45], atol=1e-4)
+
+
+def test_complex_shapes_in_lists_stay_complex_where_few_are():
+    """A real number in a list of complex ones, or the reverse, is one."""
+    center = np.array([1.0 + 0.0j, -1.0, 0.0]) / math.sqrt(2.0)
+    mechanism = TangentLaplace(GeodesicBall(PlanarShapes(3), center, 0.3), 1e6)
+    records = [center.real.tolist()] * 8 + [[0.7, -0.7, 0.3j]]
+    array = np.array(records)
+    np.testing.assert_allclose(mechanism.release(records).value, mechanism.release(array).value, atol=1e-4)
+    assert abs(mechanism.release(records).value - mechanism.release(array[:8]).value).max() > 1e-2
+
+
 def test_lists_of_which_most_are_of_another_kind_are_refused():
+    complexes = [[[1.0, 1j], [0.0, 1.0]]] * 6
+    with pytest.raises(ValueError, match="must be real numbers, got complex"):
+        WrappedLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1.0).release(complexes + [np.eye(2).tolist()] * 4)
     mechanism = WrappedLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1.0)
     point = np.eye(2).tolist()
     for other, words in (("x", "equal lengths"), ([[1.0]], "equal lengths"), ([["a", "b"], ["c", "d"]], "got text")):

@@ -21,8 +21,8 @@ def without_words(data: Any) -> Any:
     Returns:
         An array; the data themselves where they are of any other type, or half of the records are no numbers.
     """
-    table = hasattr(data, "iloc")
-    if not table and not isinstance(data, list | tuple):
+    table, objects = hasattr(data, "iloc"), isinstance(data, np.ndarray) and data.dtype == object
+    if not table and not objects and not isinstance(data, list | tuple):
         return data
     try:
         with warnings.catch_warnings():  # one would speak of the data
@@ -32,7 +32,7 @@ def without_words(data: Any) -> Any:
         array = None
     if array is not None and (array.ndim == 0 or array.dtype.kind not in "USO"):
         return data if table else array
-    source: Any = array if table else data
+    source: Any = array if table else list(data)
     rows: list[Any] = [_cells(row) for row in source]
     shapes = collections.Counter(row.shape for row in rows if row is not None)
     shape, count = shapes.most_common(1)[0] if shapes else ((), 0)
@@ -40,13 +40,31 @@ def without_words(data: Any) -> Any:
         return data
     nothing = np.full(shape, None, object)
     cells = np.stack([row if row is not None and row.shape == shape else nothing for row in rows])
-    other = np.fromiter((not _is_number(cell) for cell in cells.flat), bool, cells.size).reshape(cells.shape)
+    other = np.fromiter((not is_number(cell) for cell in cells.flat), bool, cells.size).reshape(cells.shape)
     spoiled = np.any(other.reshape(len(rows), -1), axis=1)
     if 2 * (count - np.sum(spoiled)) <= len(rows):
         return data
+    cells[other] = None
+    return numbers_of(cells)
+
+
+def numbers_of(cells: np.ndarray) -> np.ndarray:
+    """Return an array of objects, for each of which `is_number` holds, as real numbers; complex where one of them is.
+
+    What is missing is NaN, and what is too large infinite.
+    """
     kind = complex if any(np.iscomplexobj(cell) for cell in cells.flat if type(cell) not in _COMMON) else float
-    own = (math.nan if bad else _number(cell, kind) for cell, bad in zip(cells.flat, other.flat, strict=True))
-    return np.fromiter(own, kind, cells.size).reshape(cells.shape)
+    return np.fromiter((_number(cell, kind) for cell in cells.flat), kind, cells.size).reshape(cells.shape)
+
+
+def without_complex(array: np.ndarray) -> np.ndarray:
+    """Return complex records (n, ...) as real ones, each NaN that is not; themselves if half of them are not."""
+    other = np.any((np.imag(array) != 0.0).reshape(len(array), -1), axis=1)
+    if 2 * np.sum(other) >= len(array):
+        return array
+    real = np.array(np.real(array))
+    real[other] = math.nan
+    return real
 
 
 def _cells(row):
@@ -56,7 +74,8 @@ def _cells(row):
         return None
 
 
-def _is_number(cell):
+def is_number(cell: Any) -> bool:
+    """Return whether an object is one number, or says that one is missing; a duration is none."""
     if type(cell) in _COMMON or type(cell).__name__ in _MISSING:
         return True
     if isinstance(cell, np.timedelta64):  # to NumPy an integer

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxgeodp.checks import InputError, many, short
 from jaxgeodp.compiling import seen_anew
+from jaxgeodp.domains.lists import is_number, numbers_of
 
 # Numbers of records: floats hold all up to it.
 _MOST = 10**15
@@ -54,8 +55,8 @@ def host_array(name: str, data) -> np.ndarray:
             raise InputError(
                 f"{name}: data must be one array of numbers; arrays in it must have equal shapes."
             ) from None
-    elif array.dtype == object and not hasattr(data, "dtype"):
-        array = _numbers_of_lists(array)
+    elif array.dtype == object and not hasattr(data, "dtype") and all(is_number(cell) for cell in array.flat):
+        array = numbers_of(array)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     double = {np.dtype(np.longdouble): np.float64, np.dtype(np.clongdouble): np.complex128}
     with np.errstate(all="ignore"):  # a warning about an overflow would speak of the data
@@ -82,25 +83,6 @@ def _without_missing(data):
     if nullable and all(getattr(kind, "kind", "O") in "fiu" for kind in kinds):
         return data.to_numpy(dtype=float, na_value=math.nan)
     return data
-
-
-def _numbers_of_lists(array):
-    """Return lists with None or huge integers as numbers: what they hold must not decide whether they are refused."""
-
-    kinds = {getattr(getattr(value, "dtype", None), "kind", type(value).__name__) for value in array.flat}
-    missing, real = {"NoneType", "NAType", "NaTType"}, {"bool", "int", "float", "b", "i", "u", "f"}
-    if not kinds <= missing | real | {"complex", "c"}:
-        return array
-
-    def number(value):
-        if type(value).__name__ in missing:
-            return math.nan
-        try:
-            return complex(value) if kinds - missing - real else float(value)
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
-
-    return np.array([number(value) for value in array.flat]).reshape(array.shape)
 
 
 def record_count(n: int) -> int:

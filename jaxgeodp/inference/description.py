@@ -30,9 +30,10 @@ from jaxgeodp.manifolds import Manifold
 from jaxgeodp.privacy.guarantee import ADJACENCY
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Draft, ExpectedError, Release, make_releases, record_digest
+from jaxgeodp.releases.context import releasing
 from jaxgeodp.releases.drafts import Request, drafted, raw_records
 from jaxgeodp.releases.expected import expected_error
-from jaxgeodp.releases.mechanism import checked_again, releasing
+from jaxgeodp.releases.mechanism import checked_again
 from jaxgeodp.releases.ways import Idealized, OnGrid
 
 _PARTS = ("mean", "variance", "covariance")

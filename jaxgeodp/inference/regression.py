@@ -20,8 +20,8 @@ from jaxgeodp.inference.residuals import Correction, correction_of, jacobi_field
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import make_releases
+from jaxgeodp.releases.context import releasing
 from jaxgeodp.releases.drafts import Request, drafted, raw_records
-from jaxgeodp.releases.mechanism import releasing
 from jaxgeodp.releases.ways import OnGrid
 
 # The first round's part of the budget, in hundredths, where there are two.

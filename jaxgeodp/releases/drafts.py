@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
-from jaxgeodp.domains.lists import without_words
+from jaxgeodp.domains.lists import without_complex, without_words
 from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY
 from jaxgeodp.privacy.release import Draft
@@ -110,11 +110,22 @@ def raw_records(mechanism: Any, data) -> Any:
     name = type(mechanism).__name__
     if isinstance(data, RecordBlocks):
         raise InputError(f"{name}: RecordBlocks are only for release with numerics='grid' and for prepare.")
-    if not hasattr(data, "dtype"):
-        data = without_words(data)
     own = np.asarray(data) if isinstance(data, jax.Array) else data
+    if not hasattr(own, "dtype") or own.dtype == object:
+        own = without_words(own)
+        if own is not data and own.dtype.kind == "c" and not _takes_complex(mechanism, own.shape):
+            own = without_complex(own)
     records = mechanism.domain.records(name, own)
     return records.astype(jnp.promote_types(records.dtype, jnp.float64))
+
+
+def _takes_complex(mechanism, shape):
+    """Return whether complex records of this shape are not refused."""
+    try:
+        mechanism.domain.records(type(mechanism).__name__, np.zeros((1, *shape[1:]), complex))
+    except InputError:
+        return False
+    return True
 
 
 def in_random_order(records: Any) -> Any:

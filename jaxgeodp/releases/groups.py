@@ -19,8 +19,9 @@ from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_releases
 from jaxgeodp.releases.add_remove import hidden_count
+from jaxgeodp.releases.context import releasing
 from jaxgeodp.releases.drafts import Request, raw_records
-from jaxgeodp.releases.mechanism import Mechanism, checked_again, releasing
+from jaxgeodp.releases.mechanism import Mechanism, checked_again
 from jaxgeodp.releases.ways import FixedTime, way_of
 
 

@@ -1,7 +1,6 @@
 """What all mechanisms share: a public domain, a public law for n records, private release, reproducible simulation."""
 
 import abc
-import contextlib
 import dataclasses
 from typing import Any, final
 
@@ -19,12 +18,12 @@ from jaxgeodp.domains.persons import any_units, units
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.domains.shape import Shape
 from jaxgeodp.kept_programs import forget_programs_if_many
-from jaxgeodp.privacy.clock import work_begins
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER, GaussianDP, Guarantee, NotProven, PureDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_release
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.add_remove import hidden_count
+from jaxgeodp.releases.context import releasing
 from jaxgeodp.releases.drafts import Finish, Request, drafted, in_random_order, raw_blocks, raw_records
 from jaxgeodp.releases.integers import Sums
 from jaxgeodp.releases.law import Law
@@ -360,24 +359,6 @@ def _one_each(owner, domain, records, persons, least):
     """Return `units`, in random order: at which place of the data a person comes first hangs on others' records."""
     n, read = units(owner, domain, records, persons, least)
     return n, lambda: in_random_order(read())
-
-
-@contextlib.contextmanager
-def releasing():
-    """Set up the context of all releases: double precision, compiled programs, the time of the start.
-
-    Raises:
-        ValueError: it is traced.
-    """
-    # Compiled ahead whatever the setting is: without, functions would be run step by step after the charge.
-    with work_begins(), jax.enable_x64(True), jax.disable_jit(False):
-        try:
-            yield
-        except jax.errors.TracerArrayConversionError:
-            raise InputError(
-                "release, prepare and finish draw from the system's entropy, outside jit, vmap and grad: call them "
-                "there with arrays, and simulate in compiled functions."
-            ) from None
 
 
 def checked_again(mechanism: Any) -> None:
