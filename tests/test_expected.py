@@ -81,6 +81,9 @@ def test_what_is_not_known_is_said():
         )
     with pytest.raises(ValueError, match="need not be points"):
         expected_error(EuclideanLaplace(CAP, 1.0), N, IDEALIZED)
+    # Of these some are points.
+    with pytest.raises(ValueError, match="need not be points"):
+        expected_error(EuclideanLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 0.03), N, IDEALIZED)
 
 
 def test_it_is_not_stated_where_the_number_of_records_is_private():

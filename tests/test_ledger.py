@@ -361,9 +361,12 @@ def test_a_budget_is_given_once(tmp_path):
     for wrong in ("", b"b.db", None, "a\0b", 3):
         assert "path must name a file" in words_of(lambda wrong=wrong: Ledger(wrong, PureDP(1.0)))
     assert "folder" in words_of(lambda: Ledger(tmp_path / "no" / "b.db", PureDP(1.0)))
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match=r"module 'jaxgeodp\.privacy' has no attribute 'nothing'"):
         jaxgeodp.privacy.nothing  # noqa: B018
     assert "is not a file" in words_of(lambda: Ledger(tmp_path, PureDP(1.0)))
+    (tmp_path / "empty.db").touch()
+    assert "empty.db is empty" in words_of(lambda: Ledger(tmp_path / "empty.db", PureDP(1.0)))
+    (tmp_path / "empty.db").unlink()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["b.db"]
 
 

@@ -402,5 +402,13 @@ def test_what_is_equal_has_one_digest_and_what_is_not_has_another():
     def of(*center, radius=1.0):
         return digest_of_public(GeodesicBall(Euclidean(2), np.array(center), radius))
 
+    @dataclasses.dataclass(frozen=True)
+    class Number:
+        value: object
+
+    large = [2**53 + 1, np.int64(2**53 + 1), np.uint64(2**63 + 1), np.int64(2**53)]
+    one, same, larger, even = (digest_of_public(Number(value)) for value in large)
+    assert one == same and len({one, larger, even, digest_of_public(Number(2.0**63))}) == 4
+    assert digest_of_public(Number(2)) == digest_of_public(Number(2.0)) == digest_of_public(Number(np.int8(2)))
     assert of(0.0, 1.0) == of(-0.0, 1.0) != of(1e-300, 1.0)
     assert of(0.0, 1.0) != of(0.0, 1.0, radius=2.0)
