@@ -19,7 +19,7 @@ def usable_points(owner, name, manifold, records, least) -> tuple[np.ndarray, np
     """Return the valid records, projected onto the manifold, and their indices."""
     kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
     array = np.asarray(records)
-    if array.ndim != 1 + len(manifold.shape) or array.shape[1:] != tuple(manifold.shape):
+    if array.shape[1:] != tuple(manifold.shape):  # no point has the shape ()
         raise InputError(
             f"{owner}: {name} must have shape (n, {', '.join(map(str, manifold.shape))}), got {array.shape}."
         )
