@@ -36,22 +36,8 @@ BARRIERS = [
 ]
 GAUSSIAN = ("gibbs", "wrapped-gaussian", "gaussian")
 
-NAMES = [
-    "KNGMechanism",
-    "LaplaceMechanism",
-    "TangentLaplace",
-    "WrappedLaplace",
-    "GibbsMechanism",
-    "RiemannianGaussian",
-    "WrappedGaussian",
-    "EuclideanLaplace",
-    "EuclideanLaplace (projected)",
-    "LandmarkLaplace",
-    "LandmarkLaplace (unaligned)",
-]
 # Dashed: values off the manifold.
 OFF = ("EuclideanLaplace", "LandmarkLaplace", "LandmarkLaplace (unaligned)")
-STYLES = {name: "o--" if name in OFF else "o-" for name in NAMES}
 # Numbers in a decade that have room beside an axis of so many times its beginning.
 FACTORS = {8.0: (1, 1.5, 2, 3, 5, 7), 40.0: (1, 2, 5), math.inf: (1, 3)}
 
@@ -83,7 +69,8 @@ def main():
             f"{title}, epsilon = mu = 1: error and, in brackets, scale, times n/(2r)", ["mechanism", *heads], rows
         )
         for name, values in sorted(errors.items()):
-            axis.plot([cell[0] for cell in cells], values, STYLES[name], color=color_of(name), markersize=3, label=name)
+            style = "o--" if name in OFF else "o-"
+            axis.plot([cell[0] for cell in cells], values, style, color=color_of(name), markersize=3, label=name)
         axis.set(title=title, xlabel=label, ylabel="mean error n/(2r)", yscale="log")
         axis.set_xscale("log" if label != "radius" else "linear")
         axis.minorticks_off()
