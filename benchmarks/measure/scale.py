@@ -1,10 +1,10 @@
 """How long releases of very many records take, and how much memory: records that are made block by block.
 
-    python -m benchmarks.measure.scale [--n 100000000] [--workers 2]
+    python -m benchmarks.measure.scale [--quick] [--n 10000000 100000000] [--workers 2]
 
 SPD(3) matrices about a public centre, drawn when they are read and never kept: a mean of logarithms prepared in
 processes that share the work and finished once, and a search for the ball, which reads all of them in each pass. Prints
-a table in Markdown: seconds, records a second, and the largest memory of any process.
+a table in Markdown: seconds, records a second, and the largest memory of any process up to then.
 """
 
 import argparse
@@ -51,12 +51,18 @@ def memory():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--quick", action="store_true", help="few records: a test of the script")
     parser.add_argument("--n", type=int, nargs="+", default=[10**7, 10**8])
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
-    n, workers = arguments.n, arguments.workers
     print("| what | records | seconds | records a second | memory, GiB |")
     print("|---|---|---|---|---|")
+    for n in [3 * BLOCK] if arguments.quick else sorted(arguments.n):
+        measure(n, arguments.workers)
+
+
+def measure(n, workers):
+    """Print the rows of n records."""
     start = time.perf_counter()
     with concurrent.futures.ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
         parts = list(pool.map(share, *zip(*[(n, own, workers) for own in range(workers)], strict=True)))
