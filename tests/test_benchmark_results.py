@@ -1,8 +1,10 @@
 """The tables of benchmarks/README.md: made from results, and told apart from those whose code has changed."""
 
 import json
+import os
 import pathlib
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -104,6 +106,22 @@ def test_names_of_no_benchmark_are_refused(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["results.py", "run", "nothing"])
     with pytest.raises(SystemExit, match="No such benchmark: nothing"):
         results.main()
+
+
+QUICK = [path for path in sorted(results.FOLDER.glob("*/*.py")) if '"--quick"' in path.read_text()]
+QUICK = [path for path in QUICK if path.parent.name != "tools"]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("path", QUICK, ids=lambda path: path.stem)
+def test_each_script_runs(path, tmp_path):
+    """Two of them had not for days, as a mechanism was new to one, and no test calls them."""
+    environment = {**os.environ, "PYTHONPATH": str(results.ROOT), "MPLBACKEND": "Agg"}
+    command = [sys.executable, "-W", "ignore", "-m", f"benchmarks.{path.parent.name}.{path.stem}", "--quick"]
+    answer = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+    if answer.returncode and "No module named" in answer.stderr:
+        pytest.skip(answer.stderr.splitlines()[-1])
+    assert answer.returncode == 0, answer.stderr[-2000:]
 
 
 @pytest.mark.exhaustive

@@ -1,6 +1,6 @@
 """How long releases of very many records take, and how much memory: records that are made block by block.
 
-    python -m benchmarks.measure.scale [--quick] [--n 10000000 100000000] [--workers 2]
+    python -m benchmarks.measure.scale [--quick] [--n 10000000 ...] [--workers 2]
 
 SPD(3) matrices about a public centre, drawn when they are read and never kept: a mean of logarithms prepared in
 processes that share the work and finished once, and a search for the ball, which reads all of them in each pass. Prints
@@ -52,7 +52,7 @@ def memory():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="few records: a test of the script")
-    parser.add_argument("--n", type=int, nargs="+", default=[10**7, 10**8])
+    parser.add_argument("--n", type=int, nargs="+", default=[10**7])
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     print("| what | records | seconds | records a second | memory, GiB |")
