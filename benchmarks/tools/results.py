@@ -1,6 +1,6 @@
 """All numbers of benchmarks/README.md: each script's tables go into results/NAME.json, from which README is made.
 
-    python -m benchmarks.tools.results run [NAME ...]  # all: 90 minutes of an idle machine; peers needs its extra
+    python -m benchmarks.tools.results run [NAME ...]  # all: 30 minutes of an idle machine; peers needs its extra
     python -m benchmarks.tools.results render          # README's tables from the files, after a change of code, too
 
 A file says what its tables were measured on: commit, machine, versions, seconds, and a digest of the code that ran. For
