@@ -45,7 +45,7 @@ CALIBRATED = [
     (SPD(3), 1.0, 100),
     (SPD(10), 1.0, 400),
     (Grassmann(5, 2), 0.3, 400),
-    (Product((Sphere(2), SPD(2))), 0.3, 100),
+    (Product(Sphere(2), SPD(2)), 0.3, 100),
 ]
 GAUSSIAN = [(Sphere(2), 0.39), (Rotations(), 0.7), (Hyperbolic(2), 1.0), (Hyperbolic(5), 1.0)]
 ACCEPTED = [(Sphere(2), 0.5), (SPD(2), 1.5), (SPD(3), 1.5), (PlanarShapes(10), 0.3)]
