@@ -169,7 +169,7 @@ CALLS = [
     given(lambda f: None, lambda f: command("audit", "--manifold", "sphere", "--size", 2, "--radius", 0.4,
           "--epsilon", 1, "--draws", 10**14), "an audit of 10^14 draws", 2, "draws must be at most 1,000,000,000"),
     python_case("text in lists", [["0.123456789", "0", "1"]] * 2, "data must be real numbers, got text"),
-    python_case("ragged lists", [[SECRET, 0.0, 1.0], [SECRET]], "nested lists must have equal lengths"),
+    python_case("ragged lists", [[SECRET, 0.0], [SECRET]], "nested lists must have equal lengths"),
     python_case("objects", OBJECTS, "data must be real numbers", manifold=Euclidean(3)),
     given(center(np.full(3, np.nan)), lambda f: release(f, "data.npy", "--center", f / "center.npy"),
           "centre of NaN", 2, "is not a point of"),

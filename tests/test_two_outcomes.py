@@ -50,6 +50,7 @@ from jaxgeodp import (
 )
 from jaxgeodp.compiling import like
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.inference import geodesic_regression
 from jaxgeodp.mechanisms import release_by_chain
 from jaxgeodp.privacy import clock, release
 from jaxgeodp.privacy.ledger import contents
@@ -409,9 +410,9 @@ def test_records_state_the_time_of_the_start(tmp_path, monkeypatch):
 
 def test_a_time_after_the_work_is_caught(tmp_path, monkeypatch):
     """Planted: the time is taken when the release is assembled."""
-    from jaxgeodp.releases import mechanism
+    from jaxgeodp.releases import context
 
-    monkeypatch.setattr(mechanism, "work_begins", contextlib.nullcontext)
+    monkeypatch.setattr(context, "work_begins", contextlib.nullcontext)
     assert stated_times(tmp_path, monkeypatch) != {STARTED}
 
 
@@ -519,15 +520,78 @@ def test_complex_shapes_in_lists_stay_complex_where_few_are():
     assert abs(mechanism.release(records).value - mechanism.release(array[:8]).value).max() > 1e-2
 
 
-def test_lists_of_which_most_are_of_another_kind_are_refused():
+class Spiteful:
+    """An object that raises what it likes."""
+
+    def __array__(self, *given, **more):
+        raise RuntimeError("secret")
+
+
+G = [[0.5, 0.5]] * 9
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    {
+        "a mask": (np.ma.array(np.array([*G, [-0.5, -0.5]], object), mask=[[0, 0]] * 9 + [[1, 1]]), 0.45),
+        "masks in a list": ([np.ma.array(own, mask=[place > 8] * 2) for place, own in enumerate([*G, G[0]])], 0.45),
+        "a masked number": ([*G, [0.5, np.ma.masked]], 0.45),
+        "a masked number and a word": ([*G[1:], ["a", 0.5], [0.5, np.ma.masked]], 0.4),
+        "a duration among integers": ([[1, 0]] * 9 + [[np.timedelta64("NaT"), 0]], 0.9),
+        "truth values": ([[True, False]] * 10, 1.0),
+        "truth values and None": ([[True, False]] * 9 + [[None, False]], 0.9),
+        "an object": ([*G, Spiteful()], 0.45),
+        "an object in a record": ([*G, [Spiteful(), 0.5]], 0.45),
+        "a key of JAX": ([*G, [jax.random.key(0), 0.5]], 0.45),
+        "one record, a word": ([["a", 0.5]], 0.0),
+        "one of two": ([["a", 0.5], [0.5, 0.5]], 0.25),
+        "another shape, one of two": ([[0.5], [0.5, 0.5]], 0.25),
+        "half of them": ([["a", 0.5]] * 5 + G[:5], 0.25),
+        "nearly all": ([["a", 0.5]] * 9 + G[:1], 0.05),
+        "objects, none of them": (np.empty((0, 2), object), 0.0),
+    }.values(),
+)
+def test_what_one_record_is_refuses_nothing(data, value):
+    """Not of few records, either: so it is in a block, or where their number is private."""
+    mechanism = TangentLaplace(GeodesicBall(Euclidean(2), np.zeros(2), 1.0), 1e7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert mechanism.prepare(data).n == len(data)
+        if len(data) > 1:
+            np.testing.assert_allclose(mechanism.release(data).value[0], value, atol=1e-4)
+
+
+def test_a_complex_number_in_a_table_is_none():
+    pandas = pytest.importorskip("pandas")
+    mechanism = TangentLaplace(GeodesicBall(Euclidean(2), np.zeros(2), 1.0), 1e6)
+    for last in ([0.5, 1j], ["a", 1j]):
+        value = mechanism.release(pandas.DataFrame([*G, last])).value
+        np.testing.assert_allclose(value, [0.45, 0.45], atol=1e-4)
+
+
+def test_a_word_in_a_regression_is_none(tmp_path):
+    """As a record of which all is missing."""
+    ball = GeodesicBall(Euclidean(2), np.zeros(2), 1.0)
+    times, data = np.linspace(0.0, 1.0, 400).tolist(), [[0.5, 0.5]] * 399
+    fits = [
+        geodesic_regression(own, [*data, last], ball, mu=1e4)
+        for own, last in ((times, [None, None]), (times, "a"), (times, [0.5]), (times, [1j, 0.5]))
+    ]
+    fits.append(geodesic_regression([*times[:-1], "a"], [*data, [0.5, 0.5]], ball, mu=1e4))
+    for fit in fits[1:]:
+        np.testing.assert_allclose(fit.middle, fits[0].middle, atol=0.02)
+
+
+def test_lists_of_which_none_is_of_numbers_are_refused():
     complexes = [[[1.0, 1j], [0.0, 1.0]]] * 6
     with pytest.raises(ValueError, match="must be real numbers, got complex"):
-        WrappedLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1.0).release(complexes + [np.eye(2).tolist()] * 4)
+        WrappedLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1.0).release(complexes)
     mechanism = WrappedLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1.0)
     point = np.eye(2).tolist()
-    for other, words in (("x", "equal lengths"), ([[1.0]], "equal lengths"), ([["a", "b"], ["c", "d"]], "got text")):
+    for other, words in (("x", "got text"), ([[1.0]], "must have shape"), ([["a", "b"], ["c", "d"]], "got text")):
         with pytest.raises(ValueError, match=words):
-            mechanism.release([point] * 4 + [other] * 4)
+            mechanism.release([other] * 8)
+        mechanism.release([point] + [other] * 7)
 
 
 def test_a_release_in_a_compiled_function_is_refused():

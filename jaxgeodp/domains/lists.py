@@ -1,51 +1,51 @@
-"""Records in lists and tables of Python, of which a few are no numbers: these are taken as NaN, and not refused."""
+"""Records in lists and tables of Python, of which some are no numbers: these are taken as NaN, and not refused."""
 
 import collections
 import math
 import numbers
 import warnings
+from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 
 _COMMON = (float, int, bool, type(None))
-#: Names of the types of what is missing: Python's, and pandas's.
-_MISSING = ("NoneType", "NAType", "NaTType")
+#: Names of the types of what is missing: Python's, pandas's and NumPy's.
+_MISSING = ("NoneType", "NAType", "NaTType", "MaskedConstant")
+#: Whether records of a shape and a type, float or complex, are not refused.
+Takes = Callable[[tuple[int, ...], type], bool]
 
 
-def without_words(data: Any) -> Any:
-    """Return lists of records, or a table of pandas, as an array with NaN in place of what is no number.
+def records_in_lists(data: Any, takes: Takes) -> Any:
+    """Return lists of records, objects in an array, or a table of pandas as an array with NaN for what is no number.
 
-    What one record is must not decide whether all are refused. A word is NaN; a record of another shape is all NaN.
+    What one record is must not decide whether all are refused. A record is NaN that has a word, another shape, or a
+    complex number where they are real. Truth values are numbers here, as None among them would make them so.
+
+    Args:
+        data: anything; what is of none of these types is returned.
+        takes: says which shape a record has: of those that are taken, the commonest.
 
     Returns:
-        An array; the data themselves where they are of any other type, or half of the records are no numbers.
+        An array; the data themselves, to be refused, where no record has a shape that is taken, or where there are
+        several and not one is of numbers, as in a wrong column.
     """
     table, objects = hasattr(data, "iloc"), isinstance(data, np.ndarray) and data.dtype == object
     if not table and not objects and not isinstance(data, list | tuple):
         return data
-    try:
-        with warnings.catch_warnings():  # one would speak of the data
-            warnings.simplefilter("ignore")
-            array = np.asarray(data)
-    except ValueError:  # of unequal lengths
-        array = None
-    if array is not None and (array.ndim == 0 or array.dtype.kind not in "USO"):
-        return data if table else array
-    source: Any = array if table else list(data)
-    rows: list[Any] = [_cells(row) for row in source]
-    shapes = collections.Counter(row.shape for row in rows if row is not None)
-    shape, count = shapes.most_common(1)[0] if shapes else ((), 0)
-    if 2 * count <= len(rows):
+    with warnings.catch_warnings():  # one would speak of the data
+        warnings.simplefilter("ignore")
+        array = None if _has_masks(data) else _array_of(data, None)
+        if array is None or array.dtype.kind not in "biufc":
+            array = _numbers_of_rows(array if table else data, array, takes)
+        elif table and array.dtype.kind in "iuf":
+            return data
+    if array is None:
         return data
-    nothing = np.full(shape, None, object)
-    cells = np.stack([row if row is not None and row.shape == shape else nothing for row in rows])
-    other = np.fromiter((not is_number(cell) for cell in cells.flat), bool, cells.size).reshape(cells.shape)
-    spoiled = np.any(other.reshape(len(rows), -1), axis=1)
-    if 2 * (count - np.sum(spoiled)) <= len(rows):
-        return data
-    cells[other] = None
-    return numbers_of(cells)
+    if array.dtype.kind == "c" and not takes(array.shape[1:], complex):
+        return _real(array)
+    return array.astype(float) if array.dtype.kind == "b" else array
 
 
 def numbers_of(cells: np.ndarray) -> np.ndarray:
@@ -55,23 +55,6 @@ def numbers_of(cells: np.ndarray) -> np.ndarray:
     """
     kind = complex if any(np.iscomplexobj(cell) for cell in cells.flat if type(cell) not in _COMMON) else float
     return np.fromiter((_number(cell, kind) for cell in cells.flat), kind, cells.size).reshape(cells.shape)
-
-
-def without_complex(array: np.ndarray) -> np.ndarray:
-    """Return complex records (n, ...) as real ones, each NaN that is not; themselves if half of them are not."""
-    other = np.any((np.imag(array) != 0.0).reshape(len(array), -1), axis=1)
-    if 2 * np.sum(other) >= len(array):
-        return array
-    real = np.array(np.real(array))
-    real[other] = math.nan
-    return real
-
-
-def _cells(row):
-    try:
-        return np.array(row, object)
-    except ValueError:  # of arrays that do not fit together
-        return None
 
 
 def is_number(cell: Any) -> bool:
@@ -84,11 +67,64 @@ def is_number(cell: Any) -> bool:
     return isinstance(cell, numbers.Number) if kind is None else kind in "biufc" and np.ndim(cell) == 0
 
 
+def _array_of(data, dtype):
+    """Return an array; None where parts do not fit together, or say of themselves that they are none."""
+    try:
+        return np.array(data, dtype) if dtype is object else np.asarray(data)
+    except (jax.errors.TracerArrayConversionError, MemoryError):
+        raise
+    except Exception:  # it would tell of a record
+        return None
+
+
+def _numbers_of_rows(rows, array, takes):
+    """Return rows as an array of numbers; None where they are to be refused."""
+    if len(rows) == 0:
+        return np.zeros(np.shape(array))
+    found = [_array_of(_without_masks(row), object) for row in rows]
+    shapes = collections.Counter(row.shape for row in found if row is not None)
+    shape = next((own for own, _ in shapes.most_common() if takes(own, float) or takes(own, complex)), None)
+    if shape is None:
+        return None
+    # What it is filled with is no number.
+    cells = np.stack([row if row is not None and row.shape == shape else np.full(shape, "", object) for row in found])
+    other = np.fromiter((not is_number(cell) for cell in cells.flat), bool, cells.size).reshape(cells.shape)
+    if len(found) > 1 and np.all(np.any(other.reshape(len(found), -1), axis=1)):
+        return None
+    cells[other] = None
+    return numbers_of(cells)
+
+
+def _real(array):
+    """Return complex records (n, ...) as real ones, each NaN that is not; themselves if several and all are not."""
+    other = np.any((np.imag(array) != 0.0).reshape(len(array), -1), axis=1)
+    if len(array) > 1 and np.all(other):
+        return array
+    real = np.array(np.real(array))
+    real[other] = math.nan
+    return real
+
+
+def _without_masks(data):
+    """Return data with None in place of what the masks of its arrays hide."""
+    if isinstance(data, np.ma.MaskedArray):
+        cells = np.array(np.ma.getdata(data), object)
+        cells[np.ma.getmaskarray(data)] = None
+        return cells
+    return [_without_masks(own) for own in data] if _has_masks(data) else data
+
+
+def _has_masks(data):
+    if isinstance(data, np.ma.MaskedArray):
+        return True
+    return isinstance(data, list | tuple) and any(map(_has_masks, data))
+
+
 def _number(cell, kind):
     """Return a number; NaN where there is none."""
     try:
         return math.nan if type(cell).__name__ in _MISSING else kind(cell)
     except OverflowError:
         return math.inf if cell > 0 else -math.inf
-    except (TypeError, ValueError):
+    except Exception:  # it would tell of a record
         return math.nan

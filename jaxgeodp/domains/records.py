@@ -44,7 +44,9 @@ def host_array(name: str, data) -> np.ndarray:
         with warnings.catch_warnings():  # one about a masked element would speak of the data
             warnings.simplefilter("ignore")
             array = np.asarray(_without_missing(data))
-    except ValueError:
+    except (jax.errors.TracerArrayConversionError, MemoryError):
+        raise
+    except Exception:  # it may tell of a record
         raise InputError(f"{name}: data must be one array of numbers; nested lists must have equal lengths.") from None
     if isinstance(data, np.ma.MaskedArray) and array.dtype.kind in "iufc":
         array = np.where(np.ma.getmaskarray(data), np.nan, array)

@@ -11,6 +11,7 @@ from jax.typing import ArrayLike
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import refused_in_words, seen_anew
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.lists import records_in_lists
 from jaxgeodp.domains.records import host_array, kind_of_data, records_of_shape
 from jaxgeodp.inference.chain import budget_of, following, split, together
 from jaxgeodp.inference.geodesic_fit import LEAST, STATISTICS, GeodesicFit, fit_of, standing
@@ -120,9 +121,19 @@ def geodesic_regression(
 
 def _pairs(name, times, data, manifold) -> np.ndarray:
     """Return times and points in one array, (n, 1 + numbers of a point); only shapes and types are checked."""
-    points = manifold.as_points(host_array(name, data))
-    points = np.asarray(records_of_shape(name, points, manifold.shape, manifold.dtype_kind, f"on {manifold}"))
-    own = np.asarray(host_array(name, times))
+
+    def points_of(array):
+        return records_of_shape(name, manifold.as_points(array), manifold.shape, manifold.dtype_kind, f"on {manifold}")
+
+    def takes(shape, kind):
+        try:
+            points_of(np.zeros((1, *shape), kind))
+        except InputError:
+            return False
+        return True
+
+    points = np.asarray(points_of(host_array(name, records_in_lists(data, takes))))
+    own = np.asarray(host_array(name, records_in_lists(times, lambda shape, kind: shape == () and kind is float)))
     if own.shape != (len(points),) or own.dtype.kind not in "fiu":
         raise InputError(
             f"{name}: times must be {len(points)} numbers, one per point, got {kind_of_data(own)} of shape {own.shape}."

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
-from jaxgeodp.domains.lists import without_complex, without_words
+from jaxgeodp.domains.lists import records_in_lists
 from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY
 from jaxgeodp.privacy.release import Draft
@@ -112,17 +112,15 @@ def raw_records(mechanism: Any, data) -> Any:
         raise InputError(f"{name}: RecordBlocks are only for release with numerics='grid' and for prepare.")
     own = np.asarray(data) if isinstance(data, jax.Array) else data
     if not hasattr(own, "dtype") or own.dtype == object:
-        own = without_words(own)
-        if own is not data and own.dtype.kind == "c" and not _takes_complex(mechanism, own.shape):
-            own = without_complex(own)
+        own = records_in_lists(own, functools.partial(_takes, mechanism))
     records = mechanism.domain.records(name, own)
     return records.astype(jnp.promote_types(records.dtype, jnp.float64))
 
 
-def _takes_complex(mechanism, shape):
-    """Return whether complex records of this shape are not refused."""
+def _takes(mechanism, shape, kind):
+    """Return whether records of this shape and kind are not refused."""
     try:
-        mechanism.domain.records(type(mechanism).__name__, np.zeros((1, *shape[1:]), complex))
+        mechanism.domain.records(type(mechanism).__name__, np.zeros((1, *shape), kind))
     except InputError:
         return False
     return True

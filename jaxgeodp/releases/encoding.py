@@ -319,9 +319,9 @@ class EncodedGrid(Integers):
 
 
 def _like(scale, numbers):
-    """Return numbers in the form of the law's scale, if they fit into it; of one scale they are equal."""
-    if np.ndim(scale) == 0:
-        return float(np.max(numbers))
+    """Return numbers in the form of the law's scale, if they fit into it."""
+    if np.ndim(scale) == 0 and len(set(numbers.tolist())) == 1:
+        return float(numbers[0])
     return numbers.reshape(np.shape(scale)) if np.size(scale) == len(numbers) else numbers
 
 
