@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -119,8 +120,9 @@ def test_each_script_runs(path, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(results.ROOT), "MPLBACKEND": "Agg"}
     command = [sys.executable, "-W", "ignore", "-m", f"benchmarks.{path.parent.name}.{path.stem}", "--quick"]
     answer = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
-    if answer.returncode and "No module named" in answer.stderr:
-        pytest.skip(answer.stderr.splitlines()[-1])
+    missing = re.search(r"No module named '(\w+)", answer.stderr)
+    if answer.returncode and missing and missing[1] not in ("jaxgeodp", "benchmarks"):
+        pytest.skip(missing[0])
     assert answer.returncode == 0, answer.stderr[-2000:]
 
 
