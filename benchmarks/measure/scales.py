@@ -1,28 +1,23 @@
-"""Numbers that theorems give: scales and supports of Theorem J and of the Riemannian Gaussian, and shares of proposals.
+"""Numbers that theorems give: scales and supports of Theorem J, and scales of the Riemannian Gaussian.
 
     python -m benchmarks.measure.scales [--quick]
 
-Prints three tables of docs/mathematics.md in Markdown: sections 3 (scale and support of KNG), 11 (scale of
-`RiemannianGaussian`) and 7 (share of proposals that are accepted; records within .3 r of the centre). Only the last has
-random numbers; its shares are of 200 draws, of 20 where hardly any proposal is accepted.
+Prints two tables of docs/mathematics.md in Markdown, sections 3 and 11. Nothing in them is random.
 """
 
 import argparse
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.tools.timing import print_machine, print_table
 from jaxgeodp import (
     SPD,
-    FrechetMedian,
     GeodesicBall,
     Grassmann,
     Hyperbolic,
     KNGMechanism,
     PlanarShapes,
-    PowerMean,
     Product,
     RiemannianGaussian,
     Rotations,
@@ -48,8 +43,6 @@ CALIBRATED = [
     (Product(Sphere(2), SPD(2)), 0.3, 100),
 ]
 GAUSSIAN = [(Sphere(2), 0.39), (Rotations(), 0.7), (Hyperbolic(2), 1.0), (Hyperbolic(5), 1.0)]
-ACCEPTED = [(Sphere(2), 0.5), (SPD(2), 1.5), (SPD(3), 1.5), (PlanarShapes(10), 0.3)]
-STATISTICS = {"median": FrechetMedian(), "p = 3": PowerMean(3.0), "p = 1.5": PowerMean(1.5)}
 
 
 def ball_of(manifold, radius):
@@ -82,41 +75,6 @@ def gaussian(cases, sizes):
     print_table("Scale in units of Δ/μ, μ = 1", ["", *(f"n = {n}" for n in sizes)], rows)
 
 
-def accepted(cases, statistics, sizes):
-    """The table of section 7."""
-    rows = []
-    for manifold, radius in cases:
-        row = [f"{manifold}, r = {radius:.4g}"]
-        for name, statistic in statistics.items():
-            for n, epsilon in sizes:
-                ball = ball_of(manifold, radius)
-                law = KNGMechanism(ball, epsilon, statistic=statistic).law(n)
-                few = manifold.dim > 10 and name != "median"
-                share = _share(law, records_of(ball, n), jax.random.key(n), 20 if few else 200)
-                row.append(f"{share:.2g}")
-        rows.append(row)
-    print_table(
-        "Accepted",
-        ["", *(f"{name}, n = {n}, ε = {epsilon:g}" for name in statistics for n, epsilon in sizes)],
-        rows,
-    )
-
-
-def records_of(ball, n):
-    """Records of which the logarithms are uniform in a ball of radius .3 r."""
-    generator, dim = np.random.default_rng(0), ball.manifold.dim
-    vectors = generator.normal(size=(n, dim))
-    vectors *= 0.3 * ball.radius * generator.random((n, 1)) ** (1.0 / dim) / np.linalg.norm(vectors, axis=1)[:, None]
-    origin = jnp.asarray(ball.center)
-    frame = ball.manifold.frame(origin)
-    return jax.vmap(lambda own: ball.manifold.exp(origin, ball.manifold.combine(own, frame)))(jnp.asarray(vectors))
-
-
-def _share(law, records, key, num):
-    home, points, _ = law.at_home(records)
-    return float(jax.jit(lambda key: home.draws(key, points, home.center(points), num, 256).acceptance)(key))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the first case of each table")
@@ -125,7 +83,6 @@ def main():
     print_machine()
     calibrated(CALIBRATED[:most])
     gaussian(GAUSSIAN[:most], (10, 100, 1000)[:most])
-    accepted(ACCEPTED[:most], dict(list(STATISTICS.items())[:most]), ((100, 1.0), (1000, 10.0))[:most])
 
 
 if __name__ == "__main__":
