@@ -64,3 +64,8 @@ def test_where_nothing_is_ever_published_nobody_is_told():
     found = learned_scores(np.full((50, 2), np.nan), np.eye(2), 20)
     assert found.share == 0.0 and np.all(found.covariance == 0.0)
     assert found.lengths(np.ones((1, 2))).tolist() == [0.0]
+
+
+def test_so_many_data_sets_are_simulated_by_default():
+    found = membership(RNG.normal(size=(1500, 2)), Euclidean(2), digits=None)
+    assert found.draws == 1000
