@@ -170,7 +170,16 @@ def masked(table):
     return np.ma.masked_array(np.full(table.shape, 2.0), mask=True)
 
 
-@pytest.mark.parametrize("spoil", [with_words, masked, lambda own: own.tolist(), lambda own: np.where(own, None, own)])
+def in_lists(table):
+    """Lists with a record of another length, a complex number, and none at all."""
+    rows = table.tolist()
+    rows[0], rows[1], rows[2] = rows[0][:1], [1j, *rows[1][1:]], None
+    return rows
+
+
+@pytest.mark.parametrize(
+    "spoil", [with_words, masked, in_lists, lambda own: own.tolist(), lambda own: np.where(own, None, own)]
+)
 def test_no_cell_is_told_of(spoil):
     """Words, masked cells, None: the fit is made, without a warning."""
     table = spoil(signals(60, 2)[0].astype(object))

@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import datetime
 import decimal
+import functools
 import importlib
 import json
 import math
@@ -528,6 +529,9 @@ class Spiteful:
 
 
 G = [[0.5, 0.5]] * 9
+ITSELF: list = []
+ITSELF.append(ITSELF)
+DEEP = functools.reduce(lambda inner, _: [inner], range(3000), 0.5)
 
 
 @pytest.mark.parametrize(
@@ -542,6 +546,9 @@ G = [[0.5, 0.5]] * 9
         "truth values and None": ([[True, False]] * 9 + [[None, False]], 0.9),
         "an object": ([*G, Spiteful()], 0.45),
         "an object in a record": ([*G, [Spiteful(), 0.5]], 0.45),
+        "a long word": ([*G, ["x" * 10**7, 0.5]], 0.45),
+        "depth": ([*G, DEEP], 0.45),
+        "itself": ([*G, ITSELF], 0.45),
         "a key of JAX": ([*G, [jax.random.key(0), 0.5]], 0.45),
         "one record, a word": ([["a", 0.5]], 0.0),
         "one of two": ([["a", 0.5], [0.5, 0.5]], 0.25),
@@ -559,6 +566,27 @@ def test_what_one_record_is_refuses_nothing(data, value):
         assert mechanism.prepare(data).n == len(data)
         if len(data) > 1:
             np.testing.assert_allclose(mechanism.release(data).value[0], value, atol=1e-4)
+
+
+def test_records_of_several_layouts_are_converted_each_from_its_own():
+    """If one layout counted, one record more of another could decide which half of the records is none."""
+    center = np.asarray(PlanarShapes(3).project(jnp.array([1.0 + 0.0j, -1.0, 1j])))
+    mechanism = TangentLaplace(GeodesicBall(PlanarShapes(3), center, 0.3), 1e7)
+    first, second = (mechanism.ball.center + 0.1 * np.array([own, -own, 0.0]) for own in (1.0, 1j))
+    for some, others in ((4, 5), (5, 5), (5, 4)):
+        mixed = [first.tolist()] * some + [np.stack([second.real, second.imag], axis=1).tolist()] * others
+        expected = mechanism.release(np.array([first] * some + [second] * others)).value
+        np.testing.assert_allclose(mechanism.release(mixed).value, expected, atol=1e-4)
+        mixed[0] = "word"
+        expected = mechanism.release(np.array([np.full(3, np.nan)] + [first] * (some - 1) + [second] * others)).value
+        np.testing.assert_allclose(mechanism.release(mixed).value, expected, atol=1e-4)
+
+
+def test_where_the_shape_is_open_more_than_half_of_the_records_have_it():
+    short, long = np.zeros((2, 16)).tolist(), np.zeros((2, 17)).tolist()
+    assert CURVES.release([short] * 3 + [long] * 2).value.shape == (2, 16)
+    with pytest.raises(ValueError, match="equal lengths"):
+        CURVES.release([short] * 3 + [long] * 3)
 
 
 def test_a_complex_number_in_a_table_is_none():

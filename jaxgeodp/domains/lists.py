@@ -13,37 +13,41 @@ import numpy as np
 _COMMON = (float, int, bool, type(None))
 #: Names of the types of what is missing: Python's, pandas's and NumPy's.
 _MISSING = ("NoneType", "NAType", "NaTType", "MaskedConstant")
-#: Whether records of a shape and a type, float or complex, are not refused.
-Takes = Callable[[tuple[int, ...], type], bool]
+# Lists of more depth are of no records.
+_DEEPEST = 16
+#: Converts an array of records (m, \\*shape) as a domain does; None where it refuses their shape, or their type.
+Converts = Callable[[np.ndarray], Any]
 
 
-def records_in_lists(data: Any, takes: Takes) -> Any:
+def records_in_lists(data: Any, converts: Converts) -> Any:
     """Return lists of records, objects in an array, or a table of pandas as an array with NaN for what is no number.
 
-    What one record is must not decide whether all are refused. A record is NaN that has a word, another shape, or a
-    complex number where they are real. Truth values are numbers here, as None among them would make them so.
+    What one record is must not decide whether all are refused. A record is NaN that has a word, a shape that is not
+    taken, or a complex number where they are real. Truth values are numbers here, as None among them would make them
+    so. Where a domain takes several shapes, each record is converted from its own; where they remain apart, as a
+    domain leaves the shape open, that of more than half of the records counts.
 
     Args:
         data: anything; what is of none of these types is returned.
-        takes: says which shape a record has: of those that are taken, the commonest.
+        converts: see `Converts`.
 
     Returns:
-        An array; the data themselves, to be refused, where no record has a shape that is taken, or where there are
-        several and not one is of numbers, as in a wrong column.
+        An array; the data themselves, to be refused, where there is no such shape, or where there are several records
+        and not one is of numbers, as in a wrong column.
     """
     table, objects = hasattr(data, "iloc"), isinstance(data, np.ndarray) and data.dtype == object
     if not table and not objects and not isinstance(data, list | tuple):
         return data
     with warnings.catch_warnings():  # one would speak of the data
         warnings.simplefilter("ignore")
-        array = None if _has_masks(data) else _array_of(data, None)
+        array = None if _has_more(data) else _array_of(data)
         if array is None or array.dtype.kind not in "biufc":
-            array = _numbers_of_rows(array if table else data, array, takes)
+            array = _numbers_of_rows(array if table else data, array, converts)
         elif table and array.dtype.kind in "iuf":
             return data
     if array is None:
         return data
-    if array.dtype.kind == "c" and not takes(array.shape[1:], complex):
+    if array.dtype.kind == "c" and converts(np.zeros((1, *array.shape[1:]), complex)) is None:
         return _real(array)
     return array.astype(float) if array.dtype.kind == "b" else array
 
@@ -63,36 +67,69 @@ def is_number(cell: Any) -> bool:
         return True
     if isinstance(cell, np.timedelta64):  # to NumPy an integer
         return False
-    kind = getattr(getattr(cell, "dtype", None), "kind", None)
-    return isinstance(cell, numbers.Number) if kind is None else kind in "biufc" and np.ndim(cell) == 0
+    try:
+        kind = getattr(getattr(cell, "dtype", None), "kind", None)
+        return isinstance(cell, numbers.Number) if kind is None else kind in "biufc" and np.ndim(cell) == 0
+    except Exception:  # it would tell of a record
+        return False
 
 
-def _array_of(data, dtype):
+def _array_of(data):
     """Return an array; None where parts do not fit together, or say of themselves that they are none."""
     try:
-        return np.array(data, dtype) if dtype is object else np.asarray(data)
+        return np.asarray(data)
     except (jax.errors.TracerArrayConversionError, MemoryError):
         raise
     except Exception:  # it would tell of a record
         return None
 
 
-def _numbers_of_rows(rows, array, takes):
+def _row_of(row):
+    """Return a record as an array of objects; None where it is none."""
+    try:
+        return np.array(_without_masks(row, 0), object)
+    except Exception:  # it would tell of a record
+        return None
+
+
+def _numbers_of_rows(rows, array, converts):
     """Return rows as an array of numbers; None where they are to be refused."""
     if len(rows) == 0:
         return np.zeros(np.shape(array))
-    found = [_array_of(_without_masks(row), object) for row in rows]
-    shapes = collections.Counter(row.shape for row in found if row is not None)
-    shape = next((own for own, _ in shapes.most_common() if takes(own, float) or takes(own, complex)), None)
-    if shape is None:
+    found = [_row_of(row) for row in rows]
+    groups: dict[tuple, dict[int, np.ndarray]] = collections.defaultdict(dict)
+    for place, row in enumerate(found):
+        if row is not None:
+            groups[row.shape][place] = row
+    parts = []
+    for shape, group in groups.items():
+        own, cells = list(group), np.stack(list(group.values()))
+        other = np.fromiter((not is_number(cell) for cell in cells.flat), bool, cells.size).reshape(cells.shape)
+        good = not np.all(np.any(other.reshape(len(own), -1), axis=1))
+        cells[other] = None
+        part = numbers_of(cells)
+        for kind in (part.dtype, float) if part.dtype.kind == "c" else (float, complex):
+            if (converted := converts(np.zeros((1, *shape), kind))) is not None:
+                part = _real(part) if part.dtype.kind == "c" and kind is float else part
+                parts.append((own, part, np.shape(converted)[1:], good))
+                break
+    if not parts or (len(found) > 1 and not any(good for *_, good in parts)):
         return None
-    # What it is filled with is no number.
-    cells = np.stack([row if row is not None and row.shape == shape else np.full(shape, "", object) for row in found])
-    other = np.fromiter((not is_number(cell) for cell in cells.flat), bool, cells.size).reshape(cells.shape)
-    if len(found) > 1 and np.all(np.any(other.reshape(len(found), -1), axis=1)):
-        return None
-    cells[other] = None
-    return numbers_of(cells)
+    if len(parts) == 1:
+        (own, part, _, _), shape = parts[0], parts[0][1].shape[1:]
+        joined = [(own, part)]
+    else:
+        counts = collections.Counter()
+        for own, _, shape, _ in parts:
+            counts[shape] += len(own)
+        shape, count = counts.most_common(1)[0]
+        if len(counts) > 1 and 2 * count <= len(found):
+            return None
+        joined = [(own, np.asarray(converts(part))) for own, part, taken, _ in parts if taken == shape]
+    whole = np.full((len(found), *shape), math.nan, np.result_type(*(part for _, part in joined)))
+    for own, part in joined:
+        whole[own] = part
+    return whole
 
 
 def _real(array):
@@ -105,19 +142,22 @@ def _real(array):
     return real
 
 
-def _without_masks(data):
-    """Return data with None in place of what the masks of its arrays hide."""
+def _without_masks(data, depth):
+    """Return nested lists with None in place of what the masks of their arrays hide."""
     if isinstance(data, np.ma.MaskedArray):
         cells = np.array(np.ma.getdata(data), object)
         cells[np.ma.getmaskarray(data)] = None
         return cells
-    return [_without_masks(own) for own in data] if _has_masks(data) else data
+    if depth > _DEEPEST:
+        raise RecursionError  # `_row_of` takes it as no record
+    return [_without_masks(own, depth + 1) for own in data] if isinstance(data, list | tuple) else data
 
 
-def _has_masks(data):
-    if isinstance(data, np.ma.MaskedArray):
+def _has_more(data, depth=0):
+    """Return whether nested lists have more than numbers: masks, words, of which an array may be large, or depth."""
+    if isinstance(data, np.ma.MaskedArray | str | bytes | bytearray) or depth > _DEEPEST:
         return True
-    return isinstance(data, list | tuple) and any(map(_has_masks, data))
+    return isinstance(data, list | tuple) and any(_has_more(own, depth + 1) for own in data)
 
 
 def _number(cell, kind):

@@ -125,15 +125,15 @@ def _pairs(name, times, data, manifold) -> np.ndarray:
     def points_of(array):
         return records_of_shape(name, manifold.as_points(array), manifold.shape, manifold.dtype_kind, f"on {manifold}")
 
-    def takes(shape, kind):
+    def converted(array):
         try:
-            points_of(np.zeros((1, *shape), kind))
+            return points_of(array)
         except InputError:
-            return False
-        return True
+            return None
 
-    points = np.asarray(points_of(host_array(name, records_in_lists(data, takes))))
-    own = np.asarray(host_array(name, records_in_lists(times, lambda shape, kind: shape == () and kind is float)))
+    points = np.asarray(points_of(host_array(name, records_in_lists(data, converted))))
+    own = records_in_lists(times, lambda array: array if array.ndim == 1 and array.dtype.kind == "f" else None)
+    own = np.asarray(host_array(name, own))
     if own.shape != (len(points),) or own.dtype.kind not in "fiu":
         raise InputError(
             f"{name}: times must be {len(points)} numbers, one per point, got {kind_of_data(own)} of shape {own.shape}."

@@ -112,18 +112,17 @@ def raw_records(mechanism: Any, data) -> Any:
         raise InputError(f"{name}: RecordBlocks are only for release with numerics='grid' and for prepare.")
     own = np.asarray(data) if isinstance(data, jax.Array) else data
     if not hasattr(own, "dtype") or own.dtype == object:
-        own = records_in_lists(own, functools.partial(_takes, mechanism))
+        own = records_in_lists(own, functools.partial(_converted, mechanism))
     records = mechanism.domain.records(name, own)
     return records.astype(jnp.promote_types(records.dtype, jnp.float64))
 
 
-def _takes(mechanism, shape, kind):
-    """Return whether records of this shape and kind are not refused."""
+def _converted(mechanism, array):
+    """Return records as the domain converts them; None where it refuses them."""
     try:
-        mechanism.domain.records(type(mechanism).__name__, np.zeros((1, *shape), kind))
+        return mechanism.domain.records(type(mechanism).__name__, array)
     except InputError:
-        return False
-    return True
+        return None
 
 
 def in_random_order(records: Any) -> Any:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from jaxgeodp.checks import InputError, epsilon_or_mu
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.lists import records_in_lists
 from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import points_on, records_in
@@ -61,7 +62,9 @@ def _numbers(name, X) -> np.ndarray:
     """Return an array of floats, of which only kind and shape may be refused."""
     if issparse(X):
         raise InputError(f"{name}: sparse data are not supported; use X.toarray().")
-    table = np.ma.filled(X.astype(float), np.nan) if isinstance(X, np.ma.MaskedArray) else _as_array(name, X)
+    given = records_in_lists(X, _rows)
+    hidden = isinstance(given, np.ma.MaskedArray) and given.dtype.kind in "iufb"
+    table = np.ma.filled(given.astype(float), np.nan) if hidden else _as_array(name, given)
     if table.dtype.kind == "c":
         raise InputError(f"{name}: Complex data not supported; give landmarks as (n, k, 2).")
     if table.ndim < 2:
@@ -76,11 +79,16 @@ def _numbers(name, X) -> np.ndarray:
         return table.astype(np.float64)
 
 
+def _rows(array):
+    """Return rows of real numbers, or tables of them; None for anything else."""
+    return array if array.ndim > 1 and array.dtype.kind != "c" else None
+
+
 def _as_array(name, X):
     try:
         return np.asarray(X)
-    except Exception as error:  # its words may hold a record
-        raise InputError(f"{name}: X must be an array of numbers.") from error
+    except Exception:  # its words may hold a record
+        raise InputError(f"{name}: X must be an array of numbers.") from None
 
 
 def _number(cell) -> float:
