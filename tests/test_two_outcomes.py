@@ -52,6 +52,7 @@ from jaxgeodp import (
 from jaxgeodp.compiling import like
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.inference import geodesic_regression
+from jaxgeodp.manifolds import RigidMotions
 from jaxgeodp.mechanisms import release_by_chain
 from jaxgeodp.privacy import clock, release
 from jaxgeodp.privacy.ledger import contents
@@ -546,6 +547,9 @@ DEEP = functools.reduce(lambda inner, _: [inner], range(3000), 0.5)
         "truth values and None": ([[True, False]] * 9 + [[None, False]], 0.9),
         "an object": ([*G, Spiteful()], 0.45),
         "an object in a record": ([*G, [Spiteful(), 0.5]], 0.45),
+        "nothing": ([*G, []], 0.45),
+        "an array of no numbers": ([*G, np.zeros((2, 0, 3))], 0.45),
+        "two complex ones of another shape": ([*G[1:], [1j], [1j]], 0.4),
         "a long word": ([*G, ["x" * 10**7, 0.5]], 0.45),
         "depth": ([*G, DEEP], 0.45),
         "itself": ([*G, ITSELF], 0.45),
@@ -580,6 +584,15 @@ def test_records_of_several_layouts_are_converted_each_from_its_own():
         mixed[0] = "word"
         expected = mechanism.release(np.array([np.full(3, np.nan)] + [first] * (some - 1) + [second] * others)).value
         np.testing.assert_allclose(mechanism.release(mixed).value, expected, atol=1e-4)
+
+
+def test_what_is_complex_in_one_of_two_layouts_is_none():
+    """Of rigid motions, which are matrices of three rows or of four."""
+    rows = np.eye(4)[:3].tolist()
+    mechanism = TangentLaplace(GeodesicBall(RigidMotions(1.0), np.eye(3, 4), 0.5), 1e7)
+    odd = [[[1j, 0.0, 0.0, 0.0], *rows[1:]]] * 2
+    for data in ([np.eye(4).tolist()] * 5 + odd, [rows] * 5 + odd, [np.eye(4).tolist()] * 4 + [rows] + odd):
+        np.testing.assert_allclose(mechanism.release(data).value, np.eye(3, 4), atol=1e-4)
 
 
 def test_where_the_shape_is_open_more_than_half_of_the_records_have_it():

@@ -48,7 +48,9 @@ def records_in_lists(data: Any, converts: Converts) -> Any:
     if array is None:
         return data
     if array.dtype.kind == "c" and converts(np.zeros((1, *array.shape[1:]), complex)) is None:
-        return _real(array)
+        real = _real(array)
+        # As a wrong column, several are refused if not one is real.
+        return array if len(array) > 1 and np.all(np.isnan(real).reshape(len(array), -1).any(axis=1)) else real
     return array.astype(float) if array.dtype.kind == "b" else array
 
 
@@ -108,11 +110,11 @@ def _numbers_of_rows(rows, array, converts):
         good = not np.all(np.any(other.reshape(len(own), -1), axis=1))
         cells[other] = None
         part = numbers_of(cells)
-        for kind in (part.dtype, float) if part.dtype.kind == "c" else (float, complex):
-            if (converted := converts(np.zeros((1, *shape), kind))) is not None:
-                part = _real(part) if part.dtype.kind == "c" and kind is float else part
-                parts.append((own, part, np.shape(converted)[1:], good))
-                break
+        taken = {kind: converts(np.zeros((1, *shape), kind)) for kind in (complex, float)}
+        converted = next((own for own in taken.values() if own is not None), None)
+        if converted is not None:
+            apart = len(groups) > 1 and taken[complex] is None and part.dtype.kind == "c"
+            parts.append((own, _real(part) if apart else part, np.shape(converted)[1:], good))
     if not parts or (len(found) > 1 and not any(good for *_, good in parts)):
         return None
     if len(parts) == 1:
@@ -133,12 +135,9 @@ def _numbers_of_rows(rows, array, converts):
 
 
 def _real(array):
-    """Return complex records (n, ...) as real ones, each NaN that is not; themselves if several and all are not."""
-    other = np.any((np.imag(array) != 0.0).reshape(len(array), -1), axis=1)
-    if len(array) > 1 and np.all(other):
-        return array
+    """Return complex records (n, ...) as real ones, each NaN that is not."""
     real = np.array(np.real(array))
-    real[other] = math.nan
+    real[np.any((np.imag(array) != 0.0).reshape(len(array), -1), axis=1)] = math.nan
     return real
 
 

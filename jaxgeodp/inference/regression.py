@@ -128,7 +128,7 @@ def _pairs(name, times, data, manifold) -> np.ndarray:
     def converted(array):
         try:
             return points_of(array)
-        except InputError:
+        except Exception:  # of what shape a record is, nothing may tell
             return None
 
     points = np.asarray(points_of(host_array(name, records_in_lists(data, converted))))

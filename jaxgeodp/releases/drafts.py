@@ -121,7 +121,7 @@ def _converted(mechanism, array):
     """Return records as the domain converts them; None where it refuses them."""
     try:
         return mechanism.domain.records(type(mechanism).__name__, array)
-    except InputError:
+    except Exception:  # of what shape a record is, nothing may tell
         return None
 
 
