@@ -118,7 +118,7 @@ QUICK = [path for path in QUICK if path.parent.name != "tools"]
 def test_each_script_runs(path, tmp_path):
     """Two of them had not for days, as a mechanism was new to one, and no test calls them."""
     if path.stem == "peers":  # it compares with what is installed
-        pytest.importorskip("pyriemann")
+        pytest.importorskip("morphomatics")
     environment = {**os.environ, "PYTHONPATH": str(results.ROOT), "MPLBACKEND": "Agg"}
     command = [sys.executable, "-W", "ignore", "-m", f"benchmarks.{path.parent.name}.{path.stem}", "--quick"]
     answer = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
