@@ -10,7 +10,6 @@ from strategies import exhaustive
 
 from benchmarks.audit.audited import (
     Counted,
-    Described,
     DividedByNTwice,
     HalfTheScale,
     HalfTheSecondMoment,
@@ -19,9 +18,11 @@ from benchmarks.audit.audited import (
     RadiusFromTheData,
     ReusedKey,
     at_right_angles,
+    at_the_end,
     laplace_by_coin_tosses,
     noise_on_a_line,
 )
+from benchmarks.audit.audited_rounds import Described, Regressed
 from benchmarks.audit.planted_fits import ClipOfTheRecords, ShapeOfTheRecords, at_a_quantile, one_alone
 from jaxgeodp import (
     AdaptiveMechanism,
@@ -118,6 +119,18 @@ def test_a_description_keeps_its_budget_and_one_that_spends_it_three_times_is_ca
     found = audit(sound, *pair, draws=20_000, score=sound.score(*pair))
     assert not found.violated and found.lower_bound > 0.25 * found.promised
     planted = Described(LINE, 5, (whole, whole, whole), **budget)
+    assert audit(planted, *pair, draws=20_000, score=planted.score(*pair)).violated
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("budget", [{"mu": 2.5}, {"epsilon": 3.0}], ids=str)
+@pytest.mark.parametrize("ball", [LINE, SPHERE], ids=lambda ball: str(ball.manifold))
+def test_a_second_round_of_regression_keeps_its_budget_and_rounds_that_spend_it_three_times_are_caught(ball, budget):
+    ((_, whole),) = budget.items()
+    pair = at_the_end(ball, 400)
+    sound, planted = Regressed(ball, 400, **budget), Regressed(ball, 400, (1.5 * whole, 1.5 * whole), **budget)
+    found = audit(sound, *pair, draws=20_000, score=sound.score(*pair))
+    assert not found.violated and found.lower_bound > 0.25 * found.promised
     assert audit(planted, *pair, draws=20_000, score=planted.score(*pair)).violated
 
 

@@ -13,7 +13,6 @@ import time
 import numpy as np
 
 from benchmarks.audit.audited import (
-    Described,
     DividedByNTwice,
     HalfTheScale,
     HalfTheSecondMoment,
@@ -25,7 +24,9 @@ from benchmarks.audit.audited import (
     TwiceTheBudget,
     about_a_cluster,
     at_right_angles,
+    at_the_end,
 )
+from benchmarks.audit.audited_rounds import Described, Regressed
 from benchmarks.audit.planted_fits import ClipOfTheRecords, ShapeOfTheRecords, at_a_quantile, one_alone
 from benchmarks.tools.timing import print_machine
 from jaxgeodp import (
@@ -57,6 +58,8 @@ from jaxgeodp.surfaces import JointGaussian, PointwiseGaussian
 N = 5
 # Records for which there are steps.
 MANY = 200
+# Those for which regression has a second round.
+FITTED = 400
 SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
 HYPERBOLIC = GeodesicBall(Hyperbolic(2), np.array([1.0, 0.0, 0.0]), 0.8)
 MATRICES = GeodesicBall(SPD(2), np.eye(2), 1.0)
@@ -106,6 +109,9 @@ def rows():
     for ball in (HYPERBOLIC, MATRICES):
         spread = SpreadMechanism(ball, ball.center, TangentCovariance(), epsilon=1.0)
         yield "second moment, hull noise", spread, {"at right angles": at_right_angles(ball, N)}
+    for budget in ({"mu": 1.0}, {"epsilon": 2.0}):
+        fitted, pairs = Regressed(LINE, FITTED, **budget), {"at the end": at_the_end(LINE, FITTED)}
+        yield f"regression, two rounds, {next(iter(budget))}, n = {FITTED}", fitted, pairs
     spread = SpreadMechanism(MATRICES, MATRICES.center, TangentCovariance(), epsilon=1.0)
     shape = Shape(LINE.center, [[0.5]], 1.0)
     for budget in ({"mu": 1.0}, {"epsilon": 2.0}, {"mu": 1.0, "shape": shape}):
@@ -128,6 +134,8 @@ def rows():
         Described(LINE, N, (1.0, 1.0, 1.0), mu=1.0),
         adversarial_neighbours(LINE, N),
     )
+    rounds = Regressed(LINE, FITTED, (2.0, 2.0), epsilon=2.0)
+    yield "PLANTED: regression, each round with all of epsilon", rounds, {"at the end": at_the_end(LINE, FITTED)}
     yield "PLANTED: sigma halved", HalfTheScale(HYPERBOLIC, 1.0), edge
     yield "PLANTED: 1/n twice", DividedByNTwice(HYPERBOLIC, 1.0), edge
     alone = np.tile(SPHERE.center, (N, 1))
@@ -138,7 +146,7 @@ def rows():
 
 def score_of(mechanism, pair):
     """Its own, if it has one."""
-    return mechanism.score(*pair) if isinstance(mechanism, Described | ShapeOfTheRecords) else None
+    return mechanism.score(*pair) if isinstance(mechanism, Described | Regressed | ShapeOfTheRecords) else None
 
 
 def main():

@@ -1,19 +1,14 @@
 """Ways of releasing and planted mistakes that audit.py and the tests audit, beside the mechanisms."""
 
 import dataclasses
-import math
 import random
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp import ApproximateDP, GaussianDP, GeodesicBall, LaplaceMechanism, PureDP, WrappedGaussian
+from jaxgeodp import ApproximateDP, GaussianDP, GeodesicBall, LaplaceMechanism, PureDP
 from jaxgeodp.compiling import like
-from jaxgeodp.inference import FrechetVariance, SpreadMechanism, TangentCovariance
-from jaxgeodp.inference.matrix_noise import is_smaller
-from jaxgeodp.inference.places import AtPoint
-from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.mechanisms import BallMechanism
 from jaxgeodp.privacy import audit, grid
 from jaxgeodp.releases.ways.fixed_time import draw_in_fixed_time, proposals_needed
@@ -207,6 +202,18 @@ def at_right_angles(ball, n):
     return tuple(np.stack([center] * (n - 1) + [end]) for end in ends)
 
 
+def at_the_end(ball, n):
+    """Times and points for regression; at the last time a record jumps from one end of the ball to the other."""
+    manifold, center = ball.manifold, np.asarray(ball.center)
+    axis, reach = np.asarray(manifold.frame(center))[0], (1.0 - 1e-6) * ball.radius
+    times, ends = (
+        np.linspace(0.0, 1.0, n)[:, None],
+        (np.asarray(manifold.exp(center, s * reach * axis)) for s in (1, -1)),
+    )
+    points = (np.stack([center] * (n - 1) + [end]).reshape(n, -1) for end in ends)
+    return tuple(np.concatenate([times, own], axis=1) for own in points)
+
+
 class HalfTheSecondMoment:
     """Planted: hull noise of half the scale."""
 
@@ -265,70 +272,6 @@ class RadiusFromTheData:
         """Large near the centre, where the smaller ball leaves the draws."""
         sign = jnp.where(jnp.all(data == data[0]), 1.0, -1.0)
         return -sign * self.ball.manifold.dist(jnp.asarray(self.ball.center), x)
-
-
-class Described:
-    """What `describe` releases with a ball: mean, variance and covariance, as one vector, with noise of real numbers.
-
-    Args:
-        ball, n: public.
-        budget: epsilon or mu by name, of all three.
-        parts: of the mean, the variance, the covariance; by default as `describe` splits the budget. Planted: more.
-    """
-
-    def __init__(self, ball, n, parts=None, **budget):
-        ((parameter, strength),) = budget.items()
-        mu = parameter == "mu"
-        shares = shares_of(parameter, strength, n, ball.manifold.dim)
-        parts = [strength * (share / 100.0) ** (0.5 if mu else 1.0) for share in shares] if parts is None else parts
-        self.guarantee = GaussianDP(strength).to_zcdp() if mu else PureDP(strength)
-        self.ball, self.mean = ball, (WrappedGaussian if mu else LaplaceMechanism)(ball, parts[0]).law(n)
-        kinds = FrechetVariance(), TangentCovariance()
-        spreads = [
-            SpreadMechanism(ball, ball.center, kind, **{parameter: own})
-            for kind, own in zip(kinds, parts[1:], strict=True)
-        ]
-        variance, covariance = (spread.law(n) for spread in spreads)
-        hull = not mu and is_smaller(ball.manifold.dim)
-        self.spreads = [variance.grid.continuous(), covariance if hull else covariance.grid.continuous()]
-        self.size = math.prod(ball.manifold.shape)
-        self.later = jax.jit(jax.vmap(self._later, (0, 0, None)))
-
-    def simulate(self, key, data, num):
-        """(num, size of a point + 1 + entries)."""
-        of_mean, of_spread = jax.random.split(key)
-        means = self.mean.simulate(of_mean, data, num)
-        return self.later(jax.random.split(of_spread, num), means, data)
-
-    def _later(self, key, mean, data):
-        keys = jax.random.split(key, len(self.spreads))
-        drawn = [law.simulate(own, data, 1)[0] for own, law in zip(keys, self._about(mean), strict=True)]
-        numbers = [law.statistic.to_numbers(own) for law, own in zip(self.spreads, drawn, strict=True)]
-        return jnp.concatenate([mean.reshape(-1), *numbers])
-
-    def score(self, data, neighbour):
-        """The log-density ratio of such a vector."""
-        data, neighbour = jnp.asarray(data), jnp.asarray(neighbour)
-        return lambda x: self._log_density(x, data) - self._log_density(x, neighbour)
-
-    def _log_density(self, x, data):
-        manifold = self.ball.manifold
-        mean, numbers = x[: self.size].reshape(manifold.shape), x[self.size :]
-        total = self.mean.log_density(mean, data)
-        for law, own in zip(self._about(mean), (numbers[:1], numbers[1:]), strict=True):
-            total = total + law.log_density(law.statistic.to_value(own, manifold.dim), data)
-        return total
-
-    def _about(self, mean):
-        """The laws about the nearest point of the ball, with their noise there."""
-        ball = self.ball
-        about = ball.pull_inside(mean)
-        place = AtPoint(about, ball.manifold.frame(about))
-        farther = 1.0 + ball.manifold.dist(jnp.asarray(ball.center), about) / ball.radius
-        return [
-            dataclasses.replace(law, about=place, scale=law.scale * farther**2, reaches=(0.0, law.reaches[1] * farther))
-            for law in self.spreads
-        ]
 
 
 class ReusedKey:

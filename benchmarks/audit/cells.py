@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.audit.audited import (
-    Described,
     DividedByNTwice,
     HalfTheScale,
     HalfTheSecondMoment,
@@ -20,7 +19,9 @@ from benchmarks.audit.audited import (
     TwiceTheBudget,
     about_a_cluster,
     at_right_angles,
+    at_the_end,
 )
+from benchmarks.audit.audited_rounds import Described, Regressed
 from benchmarks.audit.planted import planted
 from jaxgeodp import (
     AdaptiveMechanism,
@@ -60,6 +61,8 @@ FEW = 16
 LINE = GeodesicBall(Euclidean(1), np.zeros(1), 1.0)
 # Records, where there must be many for steps.
 MANY = 200
+# Those for which regression has a second round.
+FITTED = 400
 # What planted mechanisms have of the strength that they claim.
 STRONGER = 1.25
 
@@ -130,11 +133,14 @@ def unnamed():
     spread = SpreadMechanism(HYPERBOLIC, HYPERBOLIC.center, TangentCovariance(), epsilon=STRENGTH)
     around = {"at right angles": at_right_angles(HYPERBOLIC, 5)}
     yield _drawn("second moment, hull noise", "idealized", "H²", spread, around, _ratio(spread))
-    records = np.stack([np.linspace(0.0, 1.0, N), np.zeros(N)], axis=1)  # times and places
-    ends = {"at the end": tuple(np.concatenate([records[:-1], [[1.0, own]]]) for own in (1.0, -1.0))}
+    ends = {"at the end": at_the_end(LINE, N)}
     for parameter, statistic in STATISTICS.items():
         fitted = SpreadMechanism(LINE, standing(LINE), statistic, **{parameter: STRENGTH})
         yield _drawn(f"regression, one round ({parameter})", "idealized", "R", fitted, ends, _ratio(fitted))
+    ends = {"at the end": at_the_end(LINE, FITTED)}
+    for budget in ({"mu": STRENGTH}, {"epsilon": 2.0 * STRENGTH}):
+        fitted = Regressed(LINE, FITTED, **budget)
+        yield _drawn(f"regression, two rounds ({next(iter(budget))})", "all rounds", "R", fitted, ends, fitted.score)
     for budget in ({"mu": 3.0}, {"epsilon": 8.0}):
         search = LocatedMechanism(LINE.manifold, "auto", domain=10.0, **budget)
         ends = GeodesicBall(LINE.manifold, LINE.center, search.reach)
@@ -261,6 +267,10 @@ def unnamed_mistakes():
     parts = Described(LINE, 5, (1.0, 1.0, 1.0), mu=STRENGTH)
     ends = adversarial_neighbours(LINE, 5)
     yield _drawn("describe, each part with all of mu", "planted", "R", parts, ends, parts.score)._replace(mistake=True)
+    rounds = Regressed(LINE, FITTED, (2.0 * STRENGTH, 2.0 * STRENGTH), epsilon=2.0 * STRENGTH)
+    ends = {"at the end": at_the_end(LINE, FITTED)}
+    cell = _drawn("regression, each round with all of epsilon", "planted", "R", rounds, ends, rounds.score)
+    yield cell._replace(mistake=True)
     half = HalfTheSecondMoment(SpreadMechanism(HYPERBOLIC, HYPERBOLIC.center, TangentCovariance(), epsilon=STRENGTH))
     around = {"at right angles": at_right_angles(HYPERBOLIC, 5)}
     cell = _drawn("hull noise of half the scale", "planted", "H²", half, around, _ratio(half))
