@@ -261,10 +261,8 @@ GROUPS = {
     "Records: private, so never refused": RECORDS,
     "Files": FILES,
     "Calls, names and places": CALLS,
-    "Shapes in files of balls": SHAPES,
-    "Sweeps": SWEEPS,
 }
-CASES: list[Case] = [case for group in GROUPS.values() for case in group]
+CASES: list[Case] = [case for group in (*GROUPS.values(), SHAPES, SWEEPS) for case in group]
 
 INTRODUCTION = """\
 # Hostile input
@@ -275,7 +273,8 @@ What jaxgeodp does with broken, extreme or malicious files, data and calls. Ever
 - **The content of a record is private**: no record is refused or reported. A record outside the public ball is moved
   to its rim. An invalid record (NaN, a missing value, a word in a cell) counts as the centre. An invalid mesh, or one
   whose row of the landmark table is invalid, counts as the template. No message holds a number of the data or depends
-  on one.
+  on one. Lists, and folders, of which not one record is numbers of a shape that is taken are refused as a bad call;
+  [what that supposes](../../SECURITY.md#what-is-not-promised).
 - **The format of a file is public**: its type, shape and number type, the number of records, the names of arrays. An
   error in the format, the call or the system gives one sentence. The exit code is 2 for what the caller can change, 1
   for a failure of the system; Python raises an `InputError`, or the system's `OSError`. Nothing is written then, and
@@ -292,7 +291,8 @@ file is read as it was found, or is unreadable.
 The tables show the part of each message that its test expects. A case calls a command, a Python function or a reader of
 files. Where neither "released" nor an exit code stands, it is refused: exit code 2, or `InputError` in Python. The
 tests also check that no message holds a part of the data and that no partial or temporary file is left. They send
-random bytes and changed files to all readers. `python tests/hostile_table.py` prints this page.
+random bytes and changed files to all readers. `python tests/hostile_table.py` prints this page; files of balls with
+shapes, and of sweeps, have more cases there.
 """
 
 PROCESSES = [

@@ -4,6 +4,7 @@ import importlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import textwrap
@@ -117,8 +118,14 @@ def test_a_round_of_mutants_goes_on_where_the_last_run_ended(tmp_path):
 def test_the_page_of_mutants_has_what_is_kept():
     state, text = mutation_state.read(mutation_state.PATH), mutation_state.PAGE.read_text(encoding="utf-8")
     assert mutation_state.page(state, text) == text
-    rows = [line for line in text.splitlines() if line.startswith("| `") and " -> " in line]
-    assert len(rows) == sum(len(own["left"]) for own in state.values())
+    counted = re.findall(r"^\| [^|]* \| (\d+) \|$", mutation_state.table_of_left(state), re.MULTILINE)
+    assert sum(map(int, counted)) == sum(len(own["left"]) for own in state.values())
+
+
+def test_what_is_left_without_a_reason_is_told_one_by_one():
+    reasons = {"jaxgeodp/a/b.py:3:1: 1 -> 2 (survived)": "", "jaxgeodp/a/b.py:4:1: 1 -> 2 (no test)": "by reading: x"}
+    table = mutation_state.table_of_left({"jaxgeodp/a/b.py": {"left": reasons}}).splitlines()
+    assert table[2:] == ["| by reading: another reason | 1 |", "| open: `a/b.py:3`, `1 -> 2` | 1 |"]
 
 
 def test_lines_that_no_test_runs_are_told_apart():

@@ -1,6 +1,7 @@
 """Folders of meshes: orientation, landmarks, what is kept, what custodians are told and others are not."""
 
 import csv
+import dataclasses
 import datetime
 import errno
 import html
@@ -34,6 +35,7 @@ from jaxgeodp.privacy import GaussianDP, Ledger, clock
 from jaxgeodp.privacy.ledger import add_budget
 from jaxgeodp.surfaces import (
     FaceTemplate,
+    JointGaussian,
     Mesh,
     SurfaceBasis,
     SurfaceMeanMechanism,
@@ -303,12 +305,26 @@ def test_what_is_kept_is_found_without_reading_a_file_at_once(people, template, 
     assert process([path], template, keep=tmp_path / "work").reports[0].used
 
 
-def test_a_few_large_meshes_make_no_room_for_all_others(people, template, tmp_path):
-    """A single mesh of a million vertices among a thousand that are unusable would need 24 GB."""
-    used = Mesh(people[0], TRIANGLES)
-    missing = tmp_path / "none.ply"
-    assert process([used, missing], template).vertices.shape == (2, len(people[0]), 3)
-    assert process([used, missing, missing], template).vertices is None
+def test_which_vertices_there_are_depends_on_no_mesh(people, template, tmp_path, monkeypatch):
+    """They are released: with those of a mesh that has others, and of one that is unusable, as NaN."""
+    used, missing, size = Mesh(people[0], TRIANGLES), tmp_path / "none.ply", len(people[0])
+    finer = _with_a_point_in_a_triangle(people[1], TRIANGLES)
+    faces = process([used, missing, finer], template, landmarks=[None, None, (NOSE, UP)])
+    assert [report.used for report in faces.reports] == [True, False, True]
+    assert faces.vertices.shape == (3, size, 3)
+    assert np.all(np.isfinite(faces.vertices[0])) and np.all(np.isnan(faces.vertices[1:]))
+    released = JointGaussian(np.zeros((size, 3)), 1.0, 1.0).release(faces.vertices)
+    assert released.record["n"] == 3 and np.all(np.isfinite(released.value))
+    assert process([used], dataclasses.replace(template, numbering=None)).vertices is None
+    monkeypatch.setattr(folder_module, "MOST_BYTES", 24 * size)
+    assert process([used], template).vertices is not None
+    assert process([used, missing], template).vertices is None
+
+
+def _with_a_point_in_a_triangle(vertices, faces):
+    a, b, c = faces[0]
+    more = np.array([[a, b, len(vertices)], [b, c, len(vertices)], [c, a, len(vertices)]])
+    return Mesh(np.concatenate([vertices, [vertices[faces[0]].mean(axis=0)]]), np.concatenate([faces[1:], more]))
 
 
 def test_folders_of_others_are_left_alone(people, template, tmp_path):

@@ -6,6 +6,8 @@ Right values are from the arrays that were written, or from SciPy; none has a wr
 import gzip
 import json
 import time
+import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -19,8 +21,10 @@ from jaxgeodp import Axes, Hyperbolic, Rotations
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
 from jaxgeodp.domains.records import host_array
-from jaxgeodp.io import from_chart, read
+from jaxgeodp.io import folders, from_chart, read
 from jaxgeodp.io.foreign_files import read_mat
+from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.records import Source
 
 N = 12
 RNG = np.random.default_rng(0)
@@ -781,6 +785,36 @@ def test_a_long_row_of_a_sheet_is_one_record(tmp_path):
     np.testing.assert_allclose(np.delete(found, 5, axis=0), np.delete(DIRECTIONS, 5, axis=0), rtol=1e-15)
 
 
+def test_numbers_of_a_sheet_that_are_too_large_or_no_dates_are_records(tmp_path):
+    book = pytest.importorskip("openpyxl").Workbook()
+    for row in DIRECTIONS.tolist():
+        book.active.append(row)
+    book.active["A3"], book.active["B4"] = 314159, 1e12
+    book.active["B4"].number_format = "yyyy-mm-dd"
+    book.save(tmp_path / "written.xlsx")
+    with zipfile.ZipFile(tmp_path / "written.xlsx") as written, zipfile.ZipFile(tmp_path / "a.xlsx", "w") as file:
+        for name in written.namelist():
+            file.writestr(name, written.read(name).replace(b"314159", b"1" + b"0" * 400))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = read(tmp_path / "a.xlsx", "sphere", expect_n=N)
+    assert not told
+    assert found[2, 0] == np.inf and np.isnan(found[3, 1])
+    np.testing.assert_allclose(np.delete(found, [2, 3], axis=0), np.delete(DIRECTIONS, [2, 3], axis=0), rtol=1e-15)
+
+
+@pytest.mark.parametrize("kind", ["spd", "correlations", "sphere", "axes"])
+def test_a_private_number_of_records_decides_nothing(tmp_path, kind):
+    """As many as there are columns; and none."""
+    for n in (*range(9), 60):
+        np.save(tmp_path / "a.npy", np.zeros((n, 6)))
+        _, found = Source.of(tmp_path / "a.npy", kind, Layout(), None, "center").array(least=0)
+        assert len(found) == n
+    with pytest.raises(InputError, match="rows"):
+        np.save(tmp_path / "a.npy", np.zeros((4 if kind in ("sphere", "axes") else 6, 6)))
+        Source.of(tmp_path / "a.npy", kind, Layout(), None, "center").array()
+
+
 @pytest.mark.parametrize("suffix", [".tps", ".pp"])
 def test_long_lines_take_no_longer_than_they_are(tmp_path, suffix):
     content = {".tps": "LM=3\nCOMMENT=x" + " " * 10**6 + "x\n", ".pp": f"<point {'a' * 10**6}>"}[suffix]
@@ -813,6 +847,19 @@ def test_a_broken_file_of_a_folder_is_a_record_of_nothing(tmp_path, broken):
     found = read(tmp_path / "all", Z, expect_n=N)
     assert np.isnan(found[4]).all()
     np.testing.assert_array_equal(np.delete(found, 4, axis=0), np.delete(SKULLS, 4, axis=0))
+
+
+def test_a_large_file_of_a_folder_is_one_record(tmp_path, monkeypatch):
+    (tmp_path / "all").mkdir()
+    for k in range(N):
+        np.save(tmp_path / "all" / f"{k:02}.npy", MATRICES[k])
+    expected = read(tmp_path / "all", "spd")
+    np.save(tmp_path / "all" / "03.npy", np.zeros(100))
+    for most in (N * 72, 872, 10**6):  # all of the right ones, one beside the large one, all
+        monkeypatch.setattr(folders, "MOST_BYTES", most)
+        found = read(tmp_path / "all", "spd")
+        assert np.isnan(found[3]).all()
+        np.testing.assert_array_equal(np.delete(found, 3, axis=0), np.delete(expected, 3, axis=0))
 
 
 def test_landmarks_that_are_not_placed_are_missing(tmp_path):

@@ -6,6 +6,7 @@ from unittest import mock
 
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from pyriemann.classification import MDM
 from pyriemann.geometry.mean import gmean
@@ -193,6 +194,27 @@ def test_no_label_is_told_of():
     odd[0] = Odd()
     model = PrivateNearestMean("spd", mu=1.0, radius=2.0, classes=[0, 1]).fit(matrices, odd)
     assert model.means_.shape == (2, 2, 2) and np.isfinite(model.means_).all()
+
+
+@pytest.mark.parametrize(
+    "kind", [list, lambda rows: np.array(rows, object), pd.DataFrame], ids=["lists", "objects", "table"]
+)
+def test_how_a_record_is_read_depends_on_no_other(kind):
+    """Words of which each is a number, and one record that is no word."""
+    words = [["0.5", "0.25"]] * 99
+    means = [
+        PrivateFrechetMean("euclidean", mu=1e8, radius=1.0).fit(kind([*words, last])).mean_
+        for last in (["0", "0"], [0.0, 0.0], [0.0, "x"])
+    ]
+    np.testing.assert_allclose(means, [[0.495, 0.2475]] * 3, atol=1e-6)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("shape", [(137, 9), (137, 2, 3, 4), (137, 0)], ids=str)
+def test_refusals_hold_no_private_number(adjacency, shape):
+    with pytest.raises(ValueError, match=r"PrivateFrechetMean|spd|sphere") as refused:
+        PrivateFrechetMean("sphere(2) * spd(2)", mu=1.0, adjacency=adjacency).fit(np.zeros(shape))
+    assert "137" not in str(refused.value) or adjacency == "replace-one"
 
 
 @pytest.mark.parametrize(

@@ -196,3 +196,5 @@ def test_weights_on_the_command_line(tmp_path):
     (tmp_path / "weights.csv").write_text("1\n2\n")
     done = CliRunner().invoke(app, [*words, "--overwrite"])
     assert done.exit_code == 2 and "one finite number above zero for each record" in " ".join(done.output.split())
+    done = CliRunner().invoke(app, [*words, "--overwrite", "--adjacency", "add-remove"])  # says nothing of how many
+    assert done.exit_code == 2 and "need a public number of records" in " ".join(done.output.split())

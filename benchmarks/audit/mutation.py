@@ -123,9 +123,10 @@ def copied(root: pathlib.Path, number: int) -> Iterator[list[pathlib.Path]]:
     """
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         places = [pathlib.Path(folder) / f"copy-{k}" for k in range(number)]
-        for place in places:
-            shutil.copytree(root, place, ignore=_LEFT_OUT, symlinks=True)
-            compileall.compile_dir(place, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+        shutil.copytree(root, places[0], ignore=_LEFT_OUT, symlinks=True)
+        compileall.compile_dir(places[0], quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+        for place in places[1:]:
+            shutil.copytree(places[0], place, symlinks=True)
         yield places
 
 

@@ -136,6 +136,8 @@ def release(
             )
         if plot is not None:
             check_picture(plot, overwrite, [out, *inputs])
+        if weights is not None and parted.hides_number and not parted.names:
+            raise InputError("--weights need a public number of records; leave out --adjacency add-remove.")
         if weights is not None and parted.names:
             raise InputError(
                 "--weights and --group exclude each other, as weights disclose the number of records; leave one of "
@@ -149,8 +151,7 @@ def release(
             def report(done, total):
                 status.update(f"Read {done:,} of {total:,} records ...")
 
-            least = 1 if parted.hides_number else 2
-            space, records = source.records(least, report)
+            space, records = source.records(0 if parted.hides_number else 2, report)
             persons = source.persons(len(records))
             files = parted.files(out)
             sizes = dict.fromkeys(files.values(), record_room(numbers_of(space), parted.names))

@@ -5,7 +5,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -94,43 +94,71 @@ def _row_of(row):
         return None
 
 
+class _Alike(NamedTuple):
+    """Records of one shape that a domain takes."""
+
+    places: list[int]
+    numbers: np.ndarray  #: as they were given, NaN for what is none
+    shape: tuple[int, ...]  #: of a record that is converted
+    good: bool  #: whether one of them at least is of numbers alone
+
+
 def _numbers_of_rows(rows, array, converts):
     """Return rows as an array of numbers; None where they are to be refused."""
     if len(rows) == 0:
         return np.zeros(np.shape(array))
-    found = [_row_of(row) for row in rows]
     groups: dict[tuple, dict[int, np.ndarray]] = collections.defaultdict(dict)
-    for place, row in enumerate(found):
+    for place, row in enumerate(map(_row_of, rows)):
         if row is not None:
             groups[row.shape][place] = row
-    parts = []
-    for shape, group in groups.items():
-        own, cells = list(group), np.stack(list(group.values()))
-        other = np.fromiter((not is_number(cell) for cell in cells.flat), bool, cells.size).reshape(cells.shape)
-        good = not np.all(np.any(other.reshape(len(own), -1), axis=1))
-        cells[other] = None
-        part = numbers_of(cells)
-        taken = {kind: converts(np.zeros((1, *shape), kind)) for kind in (complex, float)}
-        converted = next((own for own in taken.values() if own is not None), None)
-        if converted is not None:
-            apart = len(groups) > 1 and taken[complex] is None and part.dtype.kind == "c"
-            parts.append((own, _real(part) if apart else part, np.shape(converted)[1:], good))
-    if not parts or (len(found) > 1 and not any(good for *_, good in parts)):
+    found = (
+        _alike(list(group), np.stack(list(group.values())), converts, len(groups) > 1) for group in groups.values()
+    )
+    parts = [part for part in found if part is not None]
+    if not parts or (len(rows) > 1 and not any(part.good for part in parts)):
         return None
+    return _together(parts, len(rows), converts)
+
+
+def _alike(places, cells, converts, apart) -> _Alike | None:
+    """Return records of one shape, objects (m, \\*shape), as numbers; None where a domain does not take their shape.
+
+    Args:
+        places: of the records among all.
+        cells: is changed.
+        converts: see `Converts`.
+        apart: whether there are other shapes, too: then complex records are none where they are real.
+    """
+    other = np.fromiter((not is_number(cell) for cell in cells.flat), bool, cells.size).reshape(cells.shape)
+    good = not np.all(np.any(other.reshape(len(places), -1), axis=1))
+    cells[other] = None
+    own = numbers_of(cells)
+    taken = {kind: converts(np.zeros((1, *cells.shape[1:]), kind)) for kind in (complex, float)}
+    converted = next((one for one in taken.values() if one is not None), None)
+    if converted is None:
+        return None
+    real = apart and taken[complex] is None and own.dtype.kind == "c"
+    return _Alike(places, _real(own) if real else own, np.shape(converted)[1:], good)
+
+
+def _together(parts: list[_Alike], number: int, converts):
+    """Return so many records, NaN where they are in no part; None where several shapes remain, each of few.
+
+    Those of one shape are as they were given, others as they are converted.
+    """
     if len(parts) == 1:
-        (own, part, _, _), shape = parts[0], parts[0][1].shape[1:]
-        joined = [(own, part)]
+        shape, joined = parts[0].numbers.shape[1:], [(parts[0].places, parts[0].numbers)]
     else:
         counts = collections.Counter()
-        for own, _, shape, _ in parts:
-            counts[shape] += len(own)
+        for part in parts:
+            counts[part.shape] += len(part.places)
         shape, count = counts.most_common(1)[0]
-        if len(counts) > 1 and 2 * count <= len(found):
+        if len(counts) > 1 and 2 * count <= number:
             return None
-        joined = [(own, np.asarray(converts(part))) for own, part, taken, _ in parts if taken == shape]
-    whole = np.full((len(found), *shape), math.nan, np.result_type(*(part for _, part in joined)))
-    for own, part in joined:
-        whole[own] = part
+        joined = [(part.places, np.asarray(converts(part.numbers))) for part in parts if part.shape == shape]
+    whole = np.full((number, *shape), math.nan, np.result_type(*(own for _, own in joined)))
+    for places, own in joined:
+        whole[places] = own
     return whole
 
 

@@ -34,7 +34,9 @@ class Faces(NamedTuple):
     """Faces relative to a template: private."""
 
     curves: np.ndarray  #: radial curves, (n, J, m, 3); NaN for a face that is not used
-    vertices: np.ndarray | None  #: (n, V, 3), where at least half are used, all with as many vertices
+    #: of meshes with as many vertices as the template's, (n, V, 3), NaN for others; None, by public numbers, for a
+    #: template without numbering or more than 4 GiB
+    vertices: np.ndarray | None
     #: what each mesh needed, or why it is not used, for the custodian only. Each has ``used``, ``note``, ``distance``,
     #: ``inverted``, ``flips``, ``distortion``, ``map`` and ``repairs``, the columns of ``report.csv``
     reports: list[FaceReport]
@@ -133,7 +135,7 @@ def process_faces(
         leave_inside_import()
     settings = _Settings(nose, up, template, ridge, fill_holes, scan, triangles)
     if keep is None:
-        return _collect(processed(sources, own, settings, [None] * len(sources), workers, progress))
+        return _collect(processed(sources, own, settings, [None] * len(sources), workers, progress), template)
     keep = pathlib.Path(keep)
     make_private(keep)
     with only_writer(keep):
@@ -141,7 +143,7 @@ def process_faces(
             rest.unlink()
         common = _fingerprint_of_settings(settings)
         places = [_place(keep, common, *pair) for pair in zip(sources, own, strict=True)]
-        faces = _collect(processed(sources, own, settings, places, workers, progress))
+        faces = _collect(processed(sources, own, settings, places, workers, progress), template)
         names = [source.name if isinstance(source, pathlib.Path) else str(j) for j, source in enumerate(sources)]
         clipped = None if mechanism is None else mechanism.shortened(faces.curves)
         # The names of files are bytes, which need not be text.
@@ -293,12 +295,11 @@ def kept_face(place, template):
     return result if numbers and known else None
 
 
-def _collect(results):
-    vertices = [result.vertices for result in results]
-    counts = [len(v) for v in vertices if len(v)]
-    together = None
-    # NaN for all others of many faces would be more than the memory holds, if the only mesh in use is a large one.
-    if len(set(counts)) == 1 and 2 * len(counts) >= len(vertices):
-        shape = (counts[0], 3)
-        together = np.stack([v if len(v) else np.full(shape, np.nan) for v in vertices])
+def _collect(results, template):
+    together, numbering = None, template.numbering
+    if numbering is not None and 24 * numbering.in_mesh * len(results) <= MOST_BYTES:
+        together = np.full((len(results), numbering.in_mesh, 3), np.nan)
+        for own, result in zip(together, results, strict=True):
+            if result.vertices.shape == own.shape:
+                own[...] = result.vertices
     return Faces(np.stack([result.curves for result in results]), together, [result.report for result in results])

@@ -38,18 +38,20 @@ class Numbering:
 
     count: int  #: of vertices
     triangles: np.ndarray  #: corners in increasing order, (F, 3)
+    in_mesh: int  #: vertices of the mesh itself, which may have been repaired
 
     @classmethod
     def of(cls, mesh: Mesh, numbers=None) -> "Numbering":
         """Return the numbering of a mesh, or of its file if each file vertex's number in the mesh is given."""
         if numbers is None:
-            return cls(len(mesh.vertices), np.sort(mesh.faces, axis=1))
+            return cls(len(mesh.vertices), np.sort(mesh.faces, axis=1), len(mesh.vertices))
         first = np.full(len(mesh.vertices), -1)
         kept = np.flatnonzero(numbers >= 0)[::-1]
         first[numbers[kept]] = kept
         triangles = first[mesh.faces]
         # A filled hole has a vertex that the file lacks.
-        return cls(len(numbers), np.sort(triangles[np.all(triangles >= 0, axis=1)], axis=1))
+        own = np.sort(triangles[np.all(triangles >= 0, axis=1)], axis=1)
+        return cls(len(numbers), own, len(mesh.vertices))
 
     def agrees(self, other: "Numbering") -> bool:
         """Return whether both have equally many vertices and nearly all triangles in common."""

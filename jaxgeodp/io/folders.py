@@ -5,12 +5,13 @@ one that cannot be read, or holds an array of another shape than most that can, 
 """
 
 import collections
+import contextlib
 import pathlib
 from collections.abc import Callable
 
 import numpy as np
 
-from jaxgeodp.array_files import check_size
+from jaxgeodp.array_files import MOST_BYTES, check_size
 from jaxgeodp.checks import InputError
 from jaxgeodp.io.text_files import suffix_of
 
@@ -48,6 +49,7 @@ def read_folder(files: list[pathlib.Path], read: Callable[[pathlib.Path], np.nda
         ValueError: no file can be read, or no two have one shape.
     """
     arrays: list[np.ndarray | None] = []
+    found: list[tuple[int, ...] | None] = []
     refused, held = None, 0
     for path in files:
         array = None
@@ -57,10 +59,12 @@ def read_folder(files: list[pathlib.Path], read: Callable[[pathlib.Path], np.nda
             refused = refused or error
         except Exception:  # a record of nothing, whatever it was
             array = None
-        arrays.append(array)
-        held += 0 if array is None else array.size
-        check_size(files[0].parent, (held,))
-    shapes = collections.Counter(array.shape for array in arrays if array is not None)
+        found.append(None if array is None else array.shape)
+        # How much others hold is no reason to refuse: what is too much is read again when the shape is known.
+        fits = array is not None and held + array.nbytes <= MOST_BYTES
+        arrays.append(array if fits else None)
+        held += array.nbytes if array is not None and fits else 0
+    shapes = collections.Counter(shape for shape in found if shape is not None)
     if not shapes:
         raise refused or InputError(
             f"{files[0].parent}: no file of this folder can be read; check their type, and state their layout by the "
@@ -73,7 +77,9 @@ def read_folder(files: list[pathlib.Path], read: Callable[[pathlib.Path], np.nda
     shape = max(shapes, key=lambda own: (shapes[own], own))
     check_size(files[0].parent, (len(files), *shape))
     records = np.full((len(files), *shape), np.nan)
-    for record, array in zip(records, arrays, strict=True):
-        if array is not None and array.shape == shape:
-            record[...] = array
+    for place, path in enumerate(files):
+        if found[place] == shape:
+            with contextlib.suppress(Exception):  # it may have changed since
+                own, arrays[place] = arrays[place], None
+                records[place] = np.asarray(read(path), np.float64) if own is None else own
     return records[:, 0] if records.ndim == 3 and shape[0] == 1 else records

@@ -5,6 +5,7 @@ What is refused is said of the file's kind alone: see `array_files`.
 
 import collections
 import importlib
+import math
 import os
 import pathlib
 import zipfile
@@ -76,7 +77,12 @@ def _without_end(row):
 def _number(cell, decimal):
     if isinstance(cell, str):
         return number_in(cell.strip(), decimal)
-    return float(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) else np.nan
+    if isinstance(cell, bool) or not isinstance(cell, int | float):
+        return np.nan
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
 
 
 def read_mat(path: pathlib.Path, choose: Choose) -> np.ndarray:

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, many
 from jaxgeodp.domains.landmarks import align_landmarks, checked_template, impute_landmarks
 from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.tables import kind_of, read_template
@@ -52,7 +52,7 @@ class Preparation:
         if table.dtype.kind == "c" or table.shape[1:] not in ((k, m), (k * m,)):
             raise InputError(
                 f"landmarks must match those of --template, of shape (n, {k}, {m}) or rows of {k * m} numbers, got "
-                f"{table.shape}."
+                f"{many(table.shape)}."
             )
         return table.reshape(-1, k, m)
 

@@ -244,13 +244,16 @@ class Source:
         return None if self.layout.person is None else read_labels(self.path, self.layout, "person", n)
 
     def array(self, least: int = 2) -> tuple[Manifold, np.ndarray]:
-        """Return the manifold and the records (n, \\*shape) of one file; refuse an unexpected n."""
+        """Return the manifold and the records (n, \\*shape) of one file; refuse an unexpected n.
+
+        Args:
+            least: how many there must be; 0 where n is private, which then decides nothing.
+        """
         path, layout, table = self.path, self.layout, self.table()
-        if table.ndim < 2 or table.shape[0] < least or 0 in table.shape:
-            raise InputError(
-                f"{path}: needs at least {least} records, one per row, but holds an array of shape {table.shape}."
-            )
-        self._check_orientation(table)
+        if table.ndim < 2 or table.shape[0] < least or 0 in table.shape[1:]:
+            few, shape = (f"at least {least} records", table.shape) if least else ("records", many(table.shape))
+            raise InputError(f"{path}: needs {few}, one per row, but holds an array of shape {shape}.")
+        self._check_orientation(table, least == 0)
         if layout.expect_n not in (None, len(table)):
             raise InputError(
                 f"{path}: holds {len(table)} records, not the {layout.expect_n} of --expect-n: look for a first line "
@@ -264,12 +267,12 @@ class Source:
         with about(path):
             return self._points(table)
 
-    def _check_orientation(self, table):
-        """Refuse tables that look transposed or like one matrix, or leave the size ambiguous."""
+    def _check_orientation(self, table, hidden):
+        """Refuse tables that leave the size ambiguous or, by a public n, look transposed or like one matrix."""
         kind = kind_of(self.manifold)
         if self.layout.size is not None or "(" in str(self.manifold) or table.ndim != 2:
             return
-        if kind in OF_MATRICES and table.shape[0] == table.shape[1]:
+        if kind in OF_MATRICES and not hidden and table.shape[0] == table.shape[1]:
             raise InputError(
                 f"{self.path}: has as many rows as columns, as one matrix has: records are rows of a triangle (then "
                 "say --size), an array (n, k, k), or a folder with a file for each matrix."
@@ -280,7 +283,7 @@ class Source:
                 f"{self.path}: rows of {table.shape[1]} numbers are triangles of size {triangle}, or all numbers of "
                 f"matrices of size {whole}: say --size."
             )
-        if kind in ("sphere", "axes") and table.shape[0] <= _MOST_TURNED < table.shape[1]:
+        if kind in ("sphere", "axes") and not hidden and table.shape[0] <= _MOST_TURNED < table.shape[1]:
             raise InputError(
                 f"{self.path}: has {table.shape[0]} rows of {table.shape[1]} numbers: if its columns are the records, "
                 f"transpose it; if not, say --size {table.shape[1] - 1}."

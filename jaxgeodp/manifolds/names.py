@@ -143,7 +143,7 @@ def records_in(name: str, table: np.ndarray, size: int | None = None) -> tuple[M
         if size is not None:
             raise InputError(f"size is for one factor; write the sizes of {name} in its name.")
         if table.shape[1:] != manifold.shape:
-            raise InputError(f"records of {name} must have shape (n, {manifold.shape[0]}), got {table.shape}.")
+            raise InputError(f"records of {name} must have shape (n, {manifold.shape[0]}), got {many(table.shape)}.")
         return manifold, table
     ((kind, sizes),) = factors
     wanted = (size,) if sizes is None and size is not None else sizes
@@ -183,7 +183,7 @@ def points_on(manifold: Manifold, table: np.ndarray) -> np.ndarray:
             sizes, points = entry.arrange(table)
             if not entry.in_tables or entry.make(*sizes).shape == manifold.shape:
                 return points
-    raise InputError(f"must hold points of {manifold}, but has shape {table.shape}.")
+    raise InputError(f"must hold points of {manifold}, but has shape {many(table.shape)}.")
 
 
 def _factor(text):

@@ -7,20 +7,20 @@ import math
 
 import numpy as np
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, many
 
 
 def vectors(table):
     """Read vectors (n, d)."""
     if table.ndim != 2:
-        raise InputError(f"Euclidean records must have shape (n, d), got {table.shape}.")
+        raise InputError(f"Euclidean records must have shape (n, d), got {many(table.shape)}.")
     return (table.shape[1],), table
 
 
 def directions(table):
     """Read unit vectors (n, d + 1)."""
     if table.ndim != 2 or table.shape[1] < 2:
-        raise InputError(f"directions must have shape (n, d + 1) with d >= 1, got {table.shape}.")
+        raise InputError(f"directions must have shape (n, d + 1) with d >= 1, got {many(table.shape)}.")
     return (table.shape[1] - 1,), table
 
 
@@ -28,7 +28,8 @@ def one_angle(table):
     """Read angles (n,) or (n, 1), in radians."""
     if table.shape[1:] not in ((), (1,)):
         raise InputError(
-            f"angles on a circle must have shape (n,) or (n, 1), got {table.shape}; for several angles use a torus."
+            f"angles on a circle must have shape (n,) or (n, 1), got {many(table.shape)}; "
+            "for several angles use a torus."
         )
     return (), table.reshape(-1, 1)
 
@@ -36,14 +37,14 @@ def one_angle(table):
 def angles(table):
     """Read angles (n, k), in radians."""
     if table.ndim != 2:
-        raise InputError(f"angles on a torus must have shape (n, k), got {table.shape}.")
+        raise InputError(f"angles on a torus must have shape (n, k), got {many(table.shape)}.")
     return (table.shape[1],), table
 
 
 def hyperboloid(table):
     """Read points (n, d + 1), rows x0, x1, ..., of curvature -1."""
     if table.ndim != 2 or table.shape[1] < 2:
-        raise InputError(f"points of the hyperboloid must have shape (n, d + 1) with d >= 1, got {table.shape}.")
+        raise InputError(f"points of the hyperboloid must have shape (n, d + 1) with d >= 1, got {many(table.shape)}.")
     return (table.shape[1] - 1,), table
 
 
@@ -51,8 +52,8 @@ def rotations(table):
     """Read rotations (n, 3, 3), or rows of 9 numbers, x11, x12, ..."""
     if table.shape[1:] not in ((3, 3), (9,)):
         raise InputError(
-            f"rotations must have shape (n, 3, 3), or rows of 9 numbers, got {table.shape}; quaternions, rotation "
-            "vectors and Euler angles need --as, and with a translation --manifold rigidmotions."
+            f"rotations must have shape (n, 3, 3), or rows of 9 numbers, got {many(table.shape)}; "
+            "quaternions, rotation vectors and Euler angles need --as, and with a translation --manifold rigidmotions."
         )
     return (), table.reshape(-1, 3, 3)
 
@@ -63,8 +64,8 @@ def motions(table):
         table = table.reshape(len(table), -1, 4)
     if table.shape[1:] not in ((3, 4), (4, 4)):
         raise InputError(
-            f"rigid motions must have shape (n, 3, 4) or (n, 4, 4), or rows of 12 or 16 numbers, got {table.shape}; "
-            "translations with quaternions or rotation vectors need --as."
+            f"rigid motions must have shape (n, 3, 4) or (n, 4, 4), or rows of 12 or 16 numbers, got "
+            f"{many(table.shape)}; translations with quaternions or rotation vectors need --as."
         )
     if table.shape[1] == 4:
         with np.errstate(all="ignore"):
@@ -86,15 +87,16 @@ def symmetric_matrices(table):
 
 
 def _size_of_triangle(table):
-    if table.ndim == 3 and table.shape[0] == table.shape[1]:
+    if table.ndim == 3:
         raise InputError(
-            f"matrices must have shape (n, k, k), got {table.shape}: if its last axis holds the records, move it first."
+            f"matrices must have shape (n, k, k), got {many(table.shape)}: if its last axis holds the records, move it "
+            "first."
         )
     size = int((math.isqrt(8 * table.shape[-1] + 1) - 1) // 2)
     if table.ndim != 2 or size * (size + 1) // 2 != table.shape[1]:
         raise InputError(
-            f"SPD records must have shape (n, k, k), or rows of k(k+1)/2 numbers, got {table.shape}; rows of all k^2 "
-            "numbers need --size."
+            f"SPD records must have shape (n, k, k), or rows of k(k+1)/2 numbers, got "
+            f"{many(table.shape)}; rows of all k^2 numbers need --size."
         )
     return size
 
@@ -124,7 +126,7 @@ def _size_without_diagonal(table):
     if table.ndim != 2 or size * (size - 1) // 2 != table.shape[1]:
         raise InputError(
             "correlations must have shape (n, k, k), or rows of k(k-1)/2 numbers without the diagonal, got "
-            f"{table.shape}."
+            f"{many(table.shape)}."
         )
     return size
 
@@ -137,8 +139,8 @@ def landmarks(table):
         table = table.reshape(table.shape[0], -1, 2)
     if table.ndim != 3 or table.shape[2] != 2 or table.shape[1] < 3 or table.dtype.kind == "c":
         raise InputError(
-            f"landmarks must have shape (n, k, 2) with k >= 3, or rows x1, y1, x2, y2, ..., got {table.shape} (for "
-            f"landmarks in space use shapes3d){_of_r(table)}."
+            f"landmarks must have shape (n, k, 2) with k >= 3, or rows x1, y1, x2, y2, ..., got "
+            f"{many(table.shape)} (for landmarks in space use shapes3d){_of_r(table)}."
         )
     # A view, not x + 1j y: arithmetic would warn of infinities, and so speak of the data.
     return (table.shape[1],), np.ascontiguousarray(table).view(np.complex128)[..., 0]
@@ -150,8 +152,8 @@ def landmarks_in_space(table):
         table = table.reshape(table.shape[0], -1, 3)
     if table.ndim != 3 or table.shape[2] != 3 or table.shape[1] < 4 or table.dtype.kind == "c":
         raise InputError(
-            f"landmarks in space must have shape (n, k, 3) with k >= 4, or rows x1, y1, z1, x2, ..., got {table.shape}"
-            f"{_of_r(table)}."
+            f"landmarks in space must have shape (n, k, 3) with k >= 4, or rows x1, y1, z1, x2, ..., got "
+            f"{many(table.shape)}{_of_r(table)}."
         )
     return (table.shape[1],), table
 
@@ -167,7 +169,7 @@ def bases(table):
     """Read bases (n, N, p), with the basis of a subspace in the columns of each record."""
     if table.ndim != 3 or not 0 < table.shape[2] < table.shape[1]:
         raise InputError(
-            f"subspaces must have shape (n, N, p) with p < N, a basis in columns, got {table.shape}; rows of N*p "
+            f"subspaces must have shape (n, N, p) with p < N, a basis in columns, got {many(table.shape)}; rows of N*p "
             "numbers need grassmann(N, p)."
         )
     return (table.shape[1], table.shape[2]), table

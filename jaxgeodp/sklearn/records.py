@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from jaxgeodp.checks import InputError, epsilon_or_mu
+from jaxgeodp.checks import InputError, epsilon_or_mu, many
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.lists import records_in_lists
 from jaxgeodp.locating.mechanism import LocatedMechanism
@@ -19,6 +19,9 @@ from jaxgeodp.manifolds.names import points_on, records_in
 from jaxgeodp.mechanisms.names import DEFAULTS, MECHANISMS, mechanism_named
 from jaxgeodp.privacy.guarantee import ADD_REMOVE
 from jaxgeodp.releases.mechanism import Mechanism
+
+# Lists of more depth are of no records.
+_DEEPEST = 16
 
 
 def least_records(adjacency: str) -> int:
@@ -50,7 +53,8 @@ def points_of(
     if len(table) < least or table.shape[1] < 1:
         what = f"{len(table)} sample(s)" if len(table) < least else "0 feature(s)"
         few = least if len(table) < least else 1
-        raise InputError(f"{name}: found array with {what} (shape={table.shape}) while a minimum of {few} is required.")
+        shape = many(table.shape) if least == 0 else table.shape  # as their number is private
+        raise InputError(f"{name}: found array with {what} (shape={shape}) while a minimum of {few} is required.")
     if isinstance(manifold, str):
         return records_in(manifold, table)
     if not isinstance(manifold, Manifold):
@@ -62,7 +66,7 @@ def _numbers(name, X) -> np.ndarray:
     """Return an array of floats, of which only kind and shape may be refused."""
     if issparse(X):
         raise InputError(f"{name}: sparse data are not supported; use X.toarray().")
-    given = records_in_lists(X, _rows)
+    given = records_in_lists(_without_words(X, 0), _rows)
     hidden = isinstance(given, np.ma.MaskedArray) and given.dtype.kind in "iufb"
     table = np.ma.filled(given.astype(float), np.nan) if hidden else _as_array(name, given)
     if table.dtype.kind == "c":
@@ -89,6 +93,21 @@ def _as_array(name, X):
         return np.asarray(X)
     except Exception:  # its words may hold a record
         raise InputError(f"{name}: X must be an array of numbers.") from None
+
+
+def _without_words(X, depth) -> Any:
+    """Return lists, objects in an array, or a table with numbers in place of words, each by itself."""
+    if isinstance(X, str | bytes):
+        return _number(X)
+    if isinstance(X, list | tuple) and depth <= _DEEPEST:
+        return [_without_words(cell, depth + 1) for cell in X]
+    if hasattr(X, "iloc") or (isinstance(X, np.ndarray) and X.dtype == object and not np.ma.isMaskedArray(X)):
+        cells = np.asarray(X)
+        if cells.dtype == object:
+            numbers = np.empty(cells.shape, object)
+            numbers.flat = [_without_words(cell, depth + 1) for cell in cells.flat]
+            return numbers
+    return X
 
 
 def _number(cell) -> float:
