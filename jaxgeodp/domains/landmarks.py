@@ -16,6 +16,7 @@ from jax.typing import ArrayLike
 
 from jaxgeodp.blocks import blocks_of, map_in_blocks, padded, rows_at_once
 from jaxgeodp.checks import InputError
+from jaxgeodp.domains.lists import records_in_lists
 from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
 
 # A rotation is unique where the second largest singular value and the signed smallest one, of configurations of
@@ -40,14 +41,15 @@ def landmarks_from_r(array: ArrayLike) -> np.ndarray:
         (30, 8, 2)
     """
     try:
-        found = np.asarray(array)
+        found = np.asarray(records_in_lists(array, lambda own: own if own.ndim == 3 else None))
     except ValueError:
         found = np.empty(0)
     shape: tuple[int, ...] = found.shape
     if isinstance(array, list | tuple) and len(shape) == 3 and shape[2] in (2, 3):
         return found
     if len(shape) != 3 or shape[1] not in (2, 3):
-        raise InputError(f"landmarks_from_r: array must have shape (k, 2, n) or (k, 3, n), got {shape}.")
+        given = ", ".join([*map(str, shape[:-1]), "n"])
+        raise InputError(f"landmarks_from_r: array must have shape (k, 2, n) or (k, 3, n), got ({given}).")
     return np.moveaxis(found, 2, 0)
 
 
@@ -133,7 +135,12 @@ def checked_template(owner: str, template: ArrayLike) -> np.ndarray:
 
 def _configurations(owner, template, records):
     """Return template and records as arrays in double precision; of records only shape and type are checked."""
-    template, records = checked_template(owner, template), host_array(owner, records)
+    template = checked_template(owner, template)
+
+    def converted(array):
+        return array if array.shape[1:] == template.shape and array.dtype.kind == "f" else None
+
+    records = host_array(owner, records_in_lists(records, converted))
     if not is_numeric(records.dtype, "fiu"):
         raise InputError(f"{owner}: records must be real numbers, got {kind_of_data(records)}.")
     if records.ndim != 3 or records.shape[1:] != template.shape or len(records) == 0:

@@ -25,7 +25,8 @@ def records_in_lists(data: Any, converts: Converts) -> Any:
     What one record is must not decide whether all are refused. A record is NaN that has a word, a shape that is not
     taken, or a complex number where they are real. Truth values are numbers here, as None among them would make them
     so. Where a domain takes several shapes, each record is converted from its own; where they remain apart, as a
-    domain leaves the shape open, that of more than half of the records counts.
+    domain leaves the shape open, that of more than half of the records counts. All are in double precision, as a word
+    among short floats would make all so.
 
     Args:
         data: anything; what is of none of these types is returned.
@@ -43,15 +44,15 @@ def records_in_lists(data: Any, converts: Converts) -> Any:
         array = None if _has_more(data) else _array_of(data)
         if array is None or array.dtype.kind not in "biufc":
             array = _numbers_of_rows(array if table else data, array, converts)
-        elif table and array.dtype.kind in "iuf":
-            return data
     if array is None:
         return data
+    with np.errstate(all="ignore"):
+        array = array.astype(complex if array.dtype.kind == "c" else float)
     if array.dtype.kind == "c" and converts(np.zeros((1, *array.shape[1:]), complex)) is None:
         real = _real(array)
         # As a wrong column, several are refused if not one is real.
         return array if len(array) > 1 and np.all(np.isnan(real).reshape(len(array), -1).any(axis=1)) else real
-    return array.astype(float) if array.dtype.kind == "b" else array
+    return array
 
 
 def numbers_of(cells: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.persons import frechet_means
-from jaxgeodp.domains.records import host_array, records_of_shape
+from jaxgeodp.domains.records import host_array, points_in, records_of_shape
 from jaxgeodp.manifolds.described import describe
 from jaxgeodp.nested_lists import to_lists
 
@@ -34,7 +34,7 @@ class PointsInBall(Domain):
         if data.shape == (0,):
             data = data.reshape(0, *self.shape)
         if self.shape == manifold.shape:
-            data = manifold.as_points(data)
+            data = points_in(manifold, data)
         return records_of_shape(owner, data, self.shape, manifold.dtype_kind, f"on {manifold}")
 
     def of_persons(self, owner, shape):

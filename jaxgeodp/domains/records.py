@@ -3,6 +3,7 @@
 import math
 import operator
 import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,16 @@ from jaxgeodp.domains.lists import is_number, numbers_of
 
 # Numbers of records: floats hold all up to it.
 _MOST = 10**15
+
+
+def points_in(manifold: Any, data) -> Any:
+    """Return an array of records as points that may be written in another form; see `Manifold.as_points`.
+
+    One number is a record where many are, and not a point's only coordinate.
+    """
+    if data.shape == (1,) and manifold.as_points(np.zeros(2)).shape == (2, *manifold.shape):
+        data = data[:, None]
+    return manifold.as_points(data)
 
 
 def records_of_shape(owner: str, data, shape: tuple[int, ...], kind: str, where: str) -> jax.Array:

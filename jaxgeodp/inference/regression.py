@@ -12,7 +12,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import refused_in_words, seen_anew
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.lists import records_in_lists
-from jaxgeodp.domains.records import host_array, kind_of_data, records_of_shape
+from jaxgeodp.domains.records import host_array, kind_of_data, points_in, records_of_shape
 from jaxgeodp.inference.chain import budget_of, following, split, together
 from jaxgeodp.inference.geodesic_fit import LEAST, STATISTICS, GeodesicFit, fit_of, standing
 from jaxgeodp.inference.places import AlongGeodesic, frame_at
@@ -123,7 +123,7 @@ def _pairs(name, times, data, manifold) -> np.ndarray:
     """Return times and points in one array, (n, 1 + numbers of a point); only shapes and types are checked."""
 
     def points_of(array):
-        return records_of_shape(name, manifold.as_points(array), manifold.shape, manifold.dtype_kind, f"on {manifold}")
+        return records_of_shape(name, points_in(manifold, array), manifold.shape, manifold.dtype_kind, f"on {manifold}")
 
     def converted(array):
         try:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxgeodp.checks import InputError, many, short
+from jaxgeodp.domains.lists import records_in_lists
+from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.manifolds.names import name_of, points_on
 from jaxgeodp.manifolds.tables import symmetric_matrices
@@ -133,10 +135,15 @@ def _checked(owner, what, manifold, numbers, name) -> tuple[Chart, np.ndarray]:
         raise InputError(f"{owner}: manifold must be a Manifold, got {short(manifold)}.")
     if name_of(manifold) not in chart.kinds:
         raise InputError(f"{owner}: {name} is not for {manifold}, but for {' and '.join(chart.kinds)}.")
-    try:
-        array = np.asarray(numbers, np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{owner}: {what} must be numbers, (n, m).") from None
+
+    def converted(own):
+        return own if own.ndim > 1 and own.dtype.kind == "f" else None
+
+    array = host_array(owner, records_in_lists(numbers, converted))
+    if not is_numeric(array.dtype, "fiu"):
+        raise InputError(f"{owner}: {what} must be numbers, (n, m), got {kind_of_data(array)}.")
+    with np.errstate(all="ignore"):
+        array = array.astype(np.float64)
     if array.ndim < 2:
         raise InputError(f"{owner}: {what} must have shape (n, m), got {many(array.shape)}.")
     return chart, array

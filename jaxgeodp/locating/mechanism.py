@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from jaxgeodp.checks import InputError, epsilon_or_mu, positive_number
 from jaxgeodp.domains.domain import Domain
-from jaxgeodp.domains.records import host_array, record_count, records_of_shape
+from jaxgeodp.domains.records import host_array, points_in, record_count, records_of_shape
 from jaxgeodp.locating.centers import drawn_center
 from jaxgeodp.locating.law import LocatedLaw, last_laws
 from jaxgeodp.locating.parts import parts_of
@@ -247,7 +247,7 @@ class AnyPoints(Domain):
     @override
     def records(self, owner, data):
         data = data if isinstance(data, jax.Array) else host_array(owner, data)
-        data = self.manifold.as_points(data)
+        data = points_in(self.manifold, data)
         return records_of_shape(owner, data, self.manifold.shape, self.manifold.dtype_kind, f"on {self.manifold}")
 
     def described(self, shape):

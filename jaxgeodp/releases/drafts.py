@@ -12,6 +12,7 @@ import numpy as np
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.lists import records_in_lists
+from jaxgeodp.domains.records import is_numeric
 from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY
 from jaxgeodp.privacy.release import Draft
@@ -113,6 +114,9 @@ def raw_records(mechanism: Any, data) -> Any:
     own = np.asarray(data) if isinstance(data, jax.Array) else data
     if not hasattr(own, "dtype") or own.dtype == object:
         own = records_in_lists(own, functools.partial(_converted, mechanism))
+    elif is_numeric(own.dtype, "fiuc"):  # before what the domain does: whole turns are taken off an angle there
+        with np.errstate(all="ignore"):
+            own = own.astype(np.complex128 if own.dtype.kind == "c" else np.float64)
     records = mechanism.domain.records(name, own)
     return records.astype(jnp.promote_types(records.dtype, jnp.float64))
 
