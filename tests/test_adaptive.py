@@ -146,6 +146,14 @@ def test_few_records_are_released_once():
     assert jgd.AdaptiveMechanism(PLANE, mu=1.0).law(60).rule is not None
 
 
+def test_draws_of_one_release_lie_about_the_mean_with_its_noise():
+    data = np.tile([0.4, -0.2], (40, 1))
+    draws = np.asarray(jgd.AdaptiveMechanism(PLANE, mu=1.0).simulate(jax.random.key(0), data, 4000))
+    scale = jgd.TangentGaussian(PLANE, 1.0).scale(40)
+    np.testing.assert_allclose(draws.mean(axis=0), data[0], atol=6.0 * scale / np.sqrt(4000))
+    np.testing.assert_allclose(draws.std(axis=0), scale, rtol=0.08)
+
+
 # Draws -----------------------------------------------------------------------------------------------------
 
 

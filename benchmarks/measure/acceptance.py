@@ -7,6 +7,7 @@ draws: it is known to about 1/sqrt(draws).
 """
 
 import argparse
+import sys
 import time
 
 import jax
@@ -17,11 +18,11 @@ from benchmarks.tools.timing import print_machine, print_table
 from jaxgeodp import SPD, FrechetMedian, GeodesicBall, KNGMechanism, PlanarShapes, PowerMean, Sphere
 
 BALLS = {
-    "S², r = .5": (Sphere(2), 0.5),
-    "SPD(2), r = 1.5": (SPD(2), 1.5),
-    "SPD(3), r = 1.5": (SPD(3), 1.5),
-    "shapes, k = 10, r = .3": (PlanarShapes(10), 0.3),
-}
+    "S², r = .5": (Sphere(2), 0.5, 400),
+    "SPD(2), r = 1.5": (SPD(2), 1.5, 400),
+    "SPD(3), r = 1.5": (SPD(3), 1.5, 400),
+    "shapes, k = 10, r = .3": (PlanarShapes(10), 0.3, 10),
+}  #: manifold, radius, number of draws
 LOSSES = {"median": FrechetMedian(), "p = 3": PowerMean(3.0), "p = 1.5": PowerMean(1.5)}
 BUDGETS = ((100, 1.0), (1000, 10.0))
 WITHIN = 0.3  #: of the radius
@@ -48,7 +49,6 @@ def accepted(ball, loss, n, epsilon, draws) -> str:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--quick", action="store_true", help="one space and one loss")
     asked = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
@@ -56,9 +56,10 @@ def main():
     most = 1 if asked.quick else None
     losses, rows = list(LOSSES.items())[:most], []
     begin = time.perf_counter()
-    for name, (manifold, radius) in list(BALLS.items())[:most]:
+    for name, (manifold, radius, draws) in list(BALLS.items())[:most]:
         ball = GeodesicBall(manifold, np.asarray(manifold.origin), radius)
-        own = [accepted(ball, loss, n, epsilon, asked.draws) for _, loss in losses for n, epsilon in BUDGETS]
+        own = [accepted(ball, loss, n, epsilon, draws) for _, loss in losses for n, epsilon in BUDGETS]
+        print(f"{name}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
         rows.append([name, *own])
     head = [f"{name}, {n}, {epsilon:g}" for name, _ in losses for n, epsilon in BUDGETS]
     print_table("Share of accepted proposals: loss, n, ε", ["", *head], rows)
