@@ -563,6 +563,18 @@ for call in (lambda: ledger.charge(PureDP(0.1), "m"), lambda: Ledger(sys.argv[1]
 
 
 @pytest.mark.skipif(not hasattr(os, "setuid"), reason="needs POSIX permissions")
+def test_a_ledger_that_another_holds_is_not_read_beside_it(tmp_path, monkeypatch):
+    """As if it were on read-only media, where nobody writes."""
+    monkeypatch.setattr(ledger_file, "PATIENCE", 0.2)
+    ledger = Ledger(tmp_path / "budget.db", PureDP(1.0))
+    with contextlib.closing(sqlite3.connect(ledger.path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode=EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(OSError, match="nothing was read"):
+            ledger.account()
+    assert ledger.account().releases == 0
+
+
 def test_a_read_only_ledger_is_shown_but_not_charged(tmp_path):
     folder = pathlib.Path(os.path.realpath(tmp_path)) / "disc"
     folder.mkdir()

@@ -40,7 +40,7 @@ from jaxgeodp.locating import centers as centers_module
 from jaxgeodp.locating import law as law_module
 from jaxgeodp.locating.centers import Noise
 from jaxgeodp.locating.parts import Part, distances, joined, moved, parts_of, vectors, whole
-from jaxgeodp.locating.tree_mean import tree_mean
+from jaxgeodp.locating.tree_mean import joins_in_a_row, tree_mean
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.privacy import (
     GaussianDP,
@@ -182,6 +182,19 @@ def test_a_centre_without_noise_is_the_mean(space):
         assert float(space.dist(moved(part, center, 3.0, jnp.asarray(mean * math.nan)), center)) == 0.0
         far = moved(part, center, 1.0, 1e6 * jnp.ones(part.vector_length))
         assert np.isfinite(np.asarray(far)).all()
+
+
+class Depths:
+    """In place of a manifold: the longest way of a point to where it is, in joins."""
+
+    def between(self, p, q, share):
+        return jnp.maximum(p, q) + 1.0
+
+
+@pytest.mark.parametrize("n", [1, 2, 255, 257, 700, 5000, 70_000])
+def test_joins_in_a_row_are_counted(n):
+    counted = float(tree_mean(Depths(), jnp.zeros((n, 1)))[0])
+    assert counted <= joins_in_a_row(n) <= (9 if n < 256 else counted + 1)
 
 
 @pytest.mark.parametrize("n", [1, 3, 257, *exhaustive(2, 255, 256, 700)])

@@ -1,6 +1,7 @@
 """One record, perturbed for itself: its law, its privacy by quadrature, its record, the refusals."""
 
 import math
+from decimal import Decimal
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +24,14 @@ def cdf(epsilon, t):
         return quad(lambda s: math.exp(-epsilon * s) * math.sin(s), 0.0, end)[0]
 
     return mass(t) / mass(math.pi)
+
+
+def test_epsilon_is_no_less_than_that_of_the_exact_diameter():
+    """Which is no float: pi to 40 digits."""
+    pi = Decimal("3.141592653589793238462643383279502884197")
+    for epsilon in (1.0, 0.1, 3.0, 7.7):
+        stated = Decimal(MetricLaplace(Sphere(2), epsilon).guarantee.epsilon)
+        assert Decimal(epsilon) * pi < stated < Decimal(epsilon) * pi * (1 + Decimal("1e-15"))
 
 
 @pytest.mark.parametrize("record", [SOUTH, np.array([[0.6, 0.0, 0.8]])], ids=["far end", "elsewhere"])
