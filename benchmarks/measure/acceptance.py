@@ -7,14 +7,13 @@ draws: it is known to about 1/sqrt(draws).
 """
 
 import argparse
-import sys
 import time
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.tools.timing import print_machine, print_table
+from benchmarks.tools.timing import print_machine
 from jaxgeodp import SPD, FrechetMedian, GeodesicBall, KNGMechanism, PlanarShapes, PowerMean, Sphere
 
 BALLS = {
@@ -54,16 +53,14 @@ def main():
     jax.config.update("jax_enable_x64", True)
     print_machine()
     most = 1 if asked.quick else None
-    losses, rows = list(LOSSES.items())[:most], []
-    begin = time.perf_counter()
-    for name, (manifold, radius, draws) in list(BALLS.items())[:most]:
-        ball = GeodesicBall(manifold, np.asarray(manifold.origin), radius)
-        own = [accepted(ball, loss, n, epsilon, draws) for _, loss in losses for n, epsilon in BUDGETS]
-        print(f"{name}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
-        rows.append([name, *own])
+    losses = list(LOSSES.items())[:most]
     head = [f"{name}, {n}, {epsilon:g}" for name, _ in losses for n, epsilon in BUDGETS]
-    print_table("Share of accepted proposals: loss, n, ε", ["", *head], rows)
-    print(f"\n{time.perf_counter() - begin:.0f} s")
+    print("Share of accepted proposals: loss, n, ε\n")
+    print("| | " + " | ".join(head) + " | seconds |\n" + "|---" * (len(head) + 2) + "|")
+    for name, (manifold, radius, draws) in list(BALLS.items())[:most]:
+        ball, begin = GeodesicBall(manifold, np.asarray(manifold.origin), radius), time.perf_counter()
+        own = [accepted(ball, loss, n, epsilon, draws) for _, loss in losses for n, epsilon in BUDGETS]
+        print(f"| {name} | {' | '.join(own)} | {time.perf_counter() - begin:.0f} |", flush=True)
 
 
 if __name__ == "__main__":
