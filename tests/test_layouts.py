@@ -960,7 +960,7 @@ def test_charts_that_do_not_fit_are_refused():
         (Rotations(), np.ones((2, 4)), "poincare", "poincare is not for Rotations"),
         (Rotations(), np.ones((2, 5)), "wxyz", "needs 4 columns, or 7"),
         (Hyperbolic(2), np.ones((2, 4)), "poincare", "must hold points of"),
-        (Hyperbolic(2), [["a"]], "poincare", "rows must be numbers"),
+        (Hyperbolic(2), [["a"]] * 2, "poincare", "rows must be numbers"),
         (Hyperbolic(2), [1.0], "poincare", "must have shape"),
         ("hyperbolic", [[1.0]], "poincare", "must be a Manifold"),
         (Rotations(), np.ones((2, 3)), "euler-xxz-degrees", "must be one of"),

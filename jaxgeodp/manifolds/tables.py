@@ -89,8 +89,8 @@ def symmetric_matrices(table):
 def _size_of_triangle(table):
     if table.ndim == 3:
         raise InputError(
-            f"matrices must have shape (n, k, k), got {many(table.shape)}: if its last axis holds the records, move it "
-            "first."
+            f"SPD records must have shape (n, k, k), got {many(table.shape)}: if its last axis holds the records, move "
+            "it first."
         )
     size = int((math.isqrt(8 * table.shape[-1] + 1) - 1) // 2)
     if table.ndim != 2 or size * (size + 1) // 2 != table.shape[1]:
