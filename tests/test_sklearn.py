@@ -209,6 +209,16 @@ def test_how_a_record_is_read_depends_on_no_other(kind):
     np.testing.assert_allclose(means, [[0.495, 0.2475]] * 3, atol=1e-6)
 
 
+def test_a_cell_that_raises_is_not_told_of():
+    class Spiteful:
+        def __getattr__(self, name):
+            raise RuntimeError("secret")
+
+    rows = [[0.5, 0.25]] * 99
+    mean = PrivateFrechetMean("euclidean", mu=1e8, radius=1.0).fit([*rows, [Spiteful(), 0.25]]).mean_
+    np.testing.assert_allclose(mean, [0.495, 0.2475], atol=1e-6)
+
+
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("shape", [(137, 9), (137, 2, 3, 4), (137, 0)], ids=str)
 def test_refusals_hold_no_private_number(adjacency, shape):

@@ -102,7 +102,10 @@ def _without_words(X, depth) -> Any:
         return _number(X)
     if isinstance(X, list | tuple) and depth <= _DEEPEST:
         return [_without_words(cell, depth + 1) for cell in X]
-    if hasattr(X, "iloc") or (isinstance(X, np.ndarray) and X.dtype == object and not np.ma.isMaskedArray(X)):
+    # Of a cell nothing is asked: its answer could be an exception.
+    if (depth == 0 and hasattr(X, "iloc")) or (
+        isinstance(X, np.ndarray) and X.dtype == object and not np.ma.isMaskedArray(X)
+    ):
         cells = np.asarray(X)
         if cells.dtype == object:
             read = (_without_words(cell, depth + 1) for cell in cells.flat)
