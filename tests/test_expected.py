@@ -134,3 +134,12 @@ def test_no_error_is_expected_of_a_law_that_no_release_has():
     large = KNGMechanism(GeodesicBall(SPD(2), np.eye(2), 15.0), 9.0)
     with pytest.raises(ValueError, match="too large for double precision"):
         expected_error(large, 9999, IDEALIZED)
+
+
+def test_a_plan_refuses_what_a_release_refuses():
+    """A law that exists, but reaches matrices beyond double precision."""
+    ball = GeodesicBall(SPD(2), np.eye(2), 1.0)
+    with pytest.raises(ValueError, match="too near the limit"):
+        LaplaceMechanism(ball, 0.05).release(np.broadcast_to(np.eye(2), (50, 2, 2)))
+    with pytest.raises(ValueError, match="too near the limit"):
+        plan_mechanisms(ball, 50, epsilon=0.05, names=("laplace",))
