@@ -114,6 +114,18 @@ def test_a_count_that_is_not_paid_is_seen(monkeypatch):
     assert any(sum(own.cost for own in found) > 1 for found in some_paths(rule, PLANE, 500, 2, 1.0, False))
 
 
+@pytest.mark.parametrize(("n", "dim", "made"), [(230, 30, False), (10**6, 30, True)])
+def test_middle_means_are_made_only_while_enough_is_left(n, dim, made):
+    """Of 230 records first mean, pairs and count take .407 of the budget, and a middle mean asks for .6."""
+    rule, ball = rule_for(n, dim, 1.0, True, True), jgd.GeodesicBall(jgd.Euclidean(dim), np.zeros(dim), 1.0)
+    left = []
+    for found in some_paths(rule, ball, n, dim, 1.0, True):
+        spent = [Fraction(0), *itertools.accumulate(own.cost for own in found)]
+        means = [place for place, own in enumerate(found) if isinstance(own, Mean)]
+        left += [1 - spent[place] for place in means[1:-1]]
+    assert bool(left) == made and all(own >= Fraction(3, 5) for own in left)
+
+
 def test_radii_are_the_same_in_programs():
     for error in (1e-4, 0.02, 0.3, 2.0):
         own = tried_radii(np, 0.7, error)
