@@ -36,6 +36,7 @@ from jaxgeodp import (
     EuclideanLaplace,
     FrechetMedian,
     GeodesicBall,
+    GibbsMechanism,
     Hyperbolic,
     KNGMechanism,
     LandmarkLaplace,
@@ -92,6 +93,9 @@ def rows():
     yield "WrappedLaplace on the grid", OnTheGrid(WrappedLaplace(HYPERBOLIC, 1.0)), edge
     yield "Laplace, δ = 1e-6", InFixedTime(LaplaceMechanism(HYPERBOLIC, 1.0), 1e-6), edge
     yield "KNG, δ = 1e-6", InFixedTime(KNGMechanism(SPHERE, 1.0), 1e-6), adversarial_neighbours(SPHERE, N)
+    yield "RiemannianGaussian", RiemannianGaussian(MATRICES, 1.0), adversarial_neighbours(MATRICES, N)
+    for ball in (SPHERE, HYPERBOLIC, MATRICES):
+        yield "GibbsMechanism", GibbsMechanism(ball, 1.0), adversarial_neighbours(ball, N)
     yield "LandmarkLaplace", LandmarkLaplace(SHAPES, 1.0), adversarial_neighbours(SHAPES, N)
     t = np.arange(16) / 16
     waves = {j: math.sqrt(2.0) * np.cos(2 * np.pi * j * t) for j in range(1, 4)} | {0: np.ones(16)}
