@@ -325,6 +325,18 @@ def test_it_is_charged_once_saved_and_loaded(tmp_path):
         GeodesicFit.load(tmp_path / "fit.json")
 
 
+@pytest.mark.parametrize("spread", [0.0, 1e150])
+def test_no_fit_warns_of_what_was_released(spread):
+    """With a budget for which the noise is so small that squares of it overflow or vanish."""
+    ball, times = GeodesicBall(Euclidean(2), [0.0, 0.0], 1e150), np.linspace(0.0, 1.0, 400)
+    data = spread * np.random.default_rng(1).normal(size=(400, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fits = [geodesic_regression(times, data, ball, epsilon=1e6) for _ in range(6)]
+    # Planted: as an error, a warning ended the reading of the fit in most of 20 fits.
+    assert np.all(np.isfinite([fit.covariance for fit in fits]))
+
+
 def test_no_number_of_any_type_makes_a_warning():
     times, data, _ = at_times(Sphere(2), 60, 0.6, 0.08, 0.6)
     for kind in (np.float32, np.float16, np.float64):

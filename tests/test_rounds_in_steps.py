@@ -5,6 +5,7 @@ import pickle
 from fractions import Fraction
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from strategies import exhaustive
@@ -12,7 +13,7 @@ from test_adaptive_grid import CAP, PLANE, SHAPE, records
 from test_rounds import check_fallbacks, finished
 
 import jaxgeodp.locating.steps as steps_module
-from jaxgeodp import AdaptiveMechanism, Ledger, Release
+from jaxgeodp import SPD, AdaptiveMechanism, Euclidean, GeodesicBall, Ledger, Release, Shape
 from jaxgeodp.checks import InputError
 from jaxgeodp.locating import SearchInRounds
 from jaxgeodp.privacy import grid
@@ -96,6 +97,25 @@ def test_workers_and_files_carry_the_stages(tmp_path):
 
 def test_what_is_released_in_place_of_no_answer_is_like_an_answer():
     check_fallbacks(SearchInRounds(AdaptiveMechanism(CAP, mu=1.0), N), records(CAP, 0.05))
+
+
+@pytest.mark.parametrize(
+    ("manifold", "clip", "place"),
+    [(Euclidean(2), 2.0, [1.5, 0.0]), *exhaustive((SPD(2), 2.0, [[4.0, 0.0], [0.0, 4.0]]), (SPD(2), 7.0, None))],
+)
+def test_a_shape_reaches_beyond_the_radius(manifold, clip, place):
+    """Also to matrices whose eigenvalues have a ratio of e^21: no stage is refused after it was charged."""
+    ball = GeodesicBall(manifold, manifold.origin, 0.5)
+    shape = Shape(ball.center, manifold.frame(jnp.asarray(ball.center)), clip)
+    far = np.diag(np.exp([60.0, -60.0])) if place is None else np.array(place)
+    found = finished(
+        SearchInRounds(AdaptiveMechanism(ball, mu=1.0, shape=shape), N), np.tile(far, (N, *[1] * far.ndim)), 2
+    )
+    centers = [own.value for own in found.releases if own.record["search"].get("clip")]
+    away = [float(manifold.dist(jnp.asarray(ball.center), jnp.asarray(own))) for own in centers]
+    assert len(centers) > 1 and max(away) > 1.0
+    released = jnp.asarray(found.releases[-1].value)
+    assert place is None or float(manifold.dist(jnp.asarray(far), released)) < 0.3
 
 
 def test_few_records_have_one_stage_and_others_are_refused():

@@ -362,6 +362,18 @@ def test_pyriemann_takes_private_means():
     assert private.release_.record["n"] == 600 and weighted.shape == (2, 2)
 
 
+def test_a_matrix_of_another_size_is_replaced_where_there_are_weights(monkeypatch):
+    monkeypatch.setattr("jaxgeodp.sklearn.frechet_mean.counted_fit", lambda *_: contextlib.nullcontext())
+    matrices, weights = np.tile(np.eye(2), (200, 1, 1)).tolist(), np.linspace(1.0, 2.0, 200)
+    for row in (matrices[7], [[1.0]], None, "a"):
+        private = PrivateCovarianceMean(mu=3.0, radius=2.0)
+        assert private.mean_of([*matrices[:7], row, *matrices[8:]], sample_weight=weights).shape == (2, 2)
+        assert private.release_.record["n"] == 200
+    for wrong in (weights[1:], weights[:, None], 1.0):
+        with pytest.raises(ValueError, match="one number for each matrix"):
+            PrivateCovarianceMean(mu=3.0, radius=2.0).mean_of(matrices, sample_weight=wrong)
+
+
 @pytest.mark.parametrize(
     ("model", "words"),
     [

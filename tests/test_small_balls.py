@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -53,6 +54,22 @@ def test_no_spread_is_more_than_records_in_the_ball_can_have(described):
     rows, _ = summary_and_page(planted(described, 9.0 * RADIUS**2, RADIUS**2 * np.diag([60.0, 20.0])))
     assert f"root mean square distance {RADIUS:g} of the records" in rows["Spread"]
     assert f"at most about {RADIUS:g}, the radius of the ball" in rows["Spread"]
+
+
+def test_a_summary_that_cannot_be_computed_is_no_exception(described, monkeypatch):
+    """It would tell of the records, after the charge."""
+    assert "Summary" not in summary_and_page(described)[0]
+
+    def broken(*_):
+        warnings.warn("of what was released", stacklevel=1)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("jaxgeodp.inference.principal_geodesics", broken)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows, page = summary_and_page(described)
+    assert rows["Summary"] == "could not be computed of what was released" and rows["Summary"] in page
+    assert "rho = 0.5" in rows["Promise"] and "Spread" not in rows
 
 
 def test_a_description_with_little_budget_tells_no_spread_beyond_its_ball():

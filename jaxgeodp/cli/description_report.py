@@ -4,7 +4,7 @@ import numpy as np
 
 from jaxgeodp.nested_lists import to_lists
 from jaxgeodp.pictures.plain_words import in_plain_words
-from jaxgeodp.privacy.release import record_digest
+from jaxgeodp.privacy.release import record_digest, silent
 
 _KINDS = {"pure": "pure differential privacy", "zcdp": "zero-concentrated differential privacy"}
 # Principal geodesics that the report shows.
@@ -22,24 +22,36 @@ _DEVIATIONS = tuple(f"{word} standard deviations" for word in ("-2", "0", "+2"))
 def summary_and_page(description) -> tuple[dict[str, str], str]:
     """Return the summary of a description, by name, and its page in HTML: all that is released, and nothing else.
 
+    Where released values are such that it cannot be computed, it says so: an exception would tell of the records.
+
     Args:
         description: what `jaxgeodp.inference.describe` gives, or `Description.load`.
     """
-    rows, geodesics = _summary(description)
-    return rows, _page(description, rows, geodesics)
+    with silent():
+        try:
+            rows, geodesics = _summary(description)
+            return rows, _page(description, rows, geodesics)
+        except Exception:
+            rows = _promised(description) | {"Summary": "could not be computed of what was released"}
+            return rows, _page(description, rows, None)
+
+
+def _promised(description):
+    """Return the rows that are public."""
+    promise = description.guarantee
+    kind = next(name for name in ("epsilon", "rho") if name in promise)
+    return {
+        "Records": f"{description.mean.record['n']}, on {description.manifold}",
+        "Promise": f"{_KINDS[promise['kind']]}, {kind} = {promise[kind]:g}{_as_mu(promise)}, of all three together",
+        "In plain words": in_plain_words(promise),
+    }
 
 
 def _summary(description):
     """Return the summary of a description, and its principal geodesics."""
     from jaxgeodp.inference import principal_geodesics
 
-    promise = description.guarantee
-    kind = next(name for name in ("epsilon", "rho") if name in promise)
-    rows = {
-        "Records": f"{description.mean.record['n']}, on {description.manifold}",
-        "Promise": f"{_KINDS[promise['kind']]}, {kind} = {promise[kind]:g}{_as_mu(promise)}, of all three together",
-        "In plain words": in_plain_words(promise),
-    }
+    rows = _promised(description)
     words = "; ".join(filter(None, (_of_steps(description), _against_center(description))))
     rows |= {"Mean": words} if words else {}
     if not description.has_spread:

@@ -32,7 +32,7 @@ from jaxgeodp.inference.residuals import (
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.nested_lists import from_lists
-from jaxgeodp.privacy.release import Release
+from jaxgeodp.privacy.release import Release, silent
 
 #: What is released of residuals, by the privacy parameter.
 STATISTICS: dict[str, Residuals] = {"epsilon": ResidualMoments(), "mu": ResidualMatrix()}
@@ -219,7 +219,7 @@ def standing(ball) -> AlongGeodesic:
 def fit_of(releases, ball) -> GeodesicFit:
     """Return the fit; there is one whatever was released."""
     for last in range(len(releases), 0, -1):
-        with contextlib.suppress(Exception):  # it would tell of the records
+        with contextlib.suppress(Exception), silent():  # either would tell of the records
             fit = _fit(releases[:last], ball, releases)
             if np.all(np.isfinite(fit.middle)) and np.all(np.isfinite(fit.velocity)):
                 return fit

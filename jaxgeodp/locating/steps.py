@@ -14,6 +14,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.locating.stages import Stage, StageMechanism, no_value, point_of
 from jaxgeodp.mechanisms.adaptive import AdaptiveMechanism
 from jaxgeodp.mechanisms.adaptive_grid import STEPS_OF_COUNTS, Question, answer_of, integers_of, noise_of
+from jaxgeodp.mechanisms.adaptive_stages import CLOSE
 from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Moved, Spending, Whole, refine, strength_of
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import float_above, float_below, half, square, written
@@ -27,8 +28,8 @@ _STATISTICS = {
     Mean: "mean of records shortened about a released centre, which it moves",
     Whole: "mean of the logarithms of all records at the public centre",
 }
-# Of the radius: how much farther than it a centre at the rim may be measured.
-_CLOSE = 1e-6
+# As `CLOSE`, by another program.
+_CLOSE = 10.0 * CLOSE
 # Of the record: a released vector, which a mean of all takes a share of.
 _VECTOR = "vector"
 _DIAMETER = "2 R, the diameter of the ball of integers"
@@ -94,6 +95,11 @@ class StepStage(Stage):
             return np.zeros(())
         own = self.question.center if isinstance(self.question, Mean) else self.mechanism.ball.center
         return np.asarray(own)
+
+    @property
+    def ball(self):
+        """Return the ball in which centres lie: with a shape, the wide one in which logarithms are right."""
+        return self._law.ball
 
     @property
     @override
@@ -171,7 +177,7 @@ def _answer(stage: StepStage, number: int, release: Release):
         if value.shape != () or value.dtype.kind != "f" or not np.isfinite(value):
             raise no_value(number)
         return float(value)
-    ball, length = stage.mechanism.ball, stage.shape(())[0]
+    ball, length = stage.ball, stage.shape(())[0]
     value = point_of(ball.manifold, number, release)
     if isinstance(stage.question, Whole):
         return value

@@ -1,12 +1,13 @@
 """A release: the private value and the record of how it was made. Nothing else may leave the building."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import pathlib
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -346,7 +347,8 @@ def make_releases(
     entry = None if ledger is None else ledger.charge(guarantee, mechanism, created, adjacency, state)
     releases = []
     for draft in drafts:
-        value, drawn = _quietly(draft.draw)
+        with silent():
+            value, drawn = draft.draw()
         value = np.where(np.all(np.isfinite(value)), value, np.asarray(draft.fallback, value.dtype))
         releases.append(Release(value, drawn.record(value, created), drawn.expected))
         forget_programs_if_many()  # for the next one
@@ -355,11 +357,12 @@ def make_releases(
     return releases
 
 
-def _quietly(draw):
-    """Return the draw without warnings, which would tell of the records."""
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Give no warnings, which would tell of the records."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return draw()
+        yield
 
 
 def _are_words(values) -> bool:

@@ -97,8 +97,7 @@ class PrivateFrechetMean(BaseEstimator):
             y: not used.
             persons: (n,), whose each record is: all that one person contributes is protected then. For metadata
                 routing: ``set_fit_request(persons=True)``. It needs a public ball.
-            sample_weight: (n,), public, positive weights of the records, or of persons in the order of their first
-                records; they cost noise.
+            sample_weight: (n,), public, positive weights of the records, which cost noise; not with persons.
 
         Raises:
             ValueError: see `Mechanism.release`; nothing has been charged then.
@@ -182,16 +181,17 @@ class PrivateCovarianceMean(BaseEstimator):
         Returns:
             The mean, (k, k), which is ``mean_`` then, too.
         """
-        weights = None if sample_weight is None else np.asarray(sample_weight, float)
-        if weights is not None and weights.shape != (len(np.asarray(X)),):
-            raise InputError("PrivateCovarianceMean: sample_weight must hold one number for each matrix.")
-        return self._fit(X, None, None if weights is None or np.ptp(weights) == 0.0 else weights)
+        return self._fit(X, None, None if sample_weight is None else np.asarray(sample_weight, float))
 
     def _fit(self, X, persons, weights):
         if not isinstance(self.shrinkage, int | float) or not 0.0 <= self.shrinkage <= 1.0:
             raise InputError(f"PrivateCovarianceMean: shrinkage must be from 0 to 1, got {self.shrinkage!r}.")
         share = float(self.shrinkage)
         manifold, matrices = points_of(self, "spd", X, fits=True, least=least_records(self.adjacency))
+        if weights is not None and weights.shape != matrices.shape[:1]:
+            raise InputError("PrivateCovarianceMean: sample_weight must hold one number for each matrix.")
+        if weights is not None and np.ptp(weights) == 0.0:
+            weights = None
         size = manifold.shape[0]
         with np.errstate(all="ignore"):  # a warning would tell of a record
             level = np.trace(matrices, axis1=1, axis2=2)[:, None, None] / size
