@@ -220,6 +220,8 @@ def test_value_and_cost_of_coin_tosses_tell_neighbours_apart():
 def test_neighbours_differ_in_one_record_of_the_ball(ball, n):
     pairs = adversarial_neighbours(ball, n)
     assert set(pairs) == ({"edge", "centre"} if ball.manifold.dim == 1 else {"edge", "centre", "across"})
+    if ball.manifold.dim > 1:  # at both ends of a second axis
+        assert len(np.unique(pairs["across"][0][:-1].round(6), axis=0)) == min(n - 1, 2)
     for data, neighbour in pairs.values():
         assert data.shape == neighbour.shape == (n, *ball.manifold.shape)
         assert np.sum(np.any(data != neighbour, axis=1)) == 1

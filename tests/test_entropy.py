@@ -118,6 +118,12 @@ def test_keys_and_bits_are_blocks_of_three_nonces():
     np.testing.assert_array_equal(together, np.stack([jax.random.normal(k, (3,)) for k in keys]))
 
 
+def test_a_key_has_fewer_children_than_its_counter_has_numbers():
+    key = jax.random.wrap_key_data(words(bytes(32)), impl=chacha20.CHACHA20)
+    with pytest.raises(ValueError, match=r"fewer than 2\^32 children"):
+        jax.jit(lambda own: jax.random.split(own, 2**32)).lower(key)
+
+
 def test_the_generator_has_no_seed():
     with pytest.raises(ValueError, match="from the operating system"):
         jax.random.key(0, impl=chacha20.CHACHA20)

@@ -572,6 +572,7 @@ def logistic(x, y):
 HARD = [
     (ConvexRisk(cone, 3.0, 1.0, smoothness=1e7 + 1.0), 2, 10**4, "a draw in 2 dimensions might need"),
     (ConvexRisk(logistic, 1.0, 0.0, smoothness=0.25), 12, 5000, "give it a smaller smoothness"),
+    (ConvexRisk(logistic, 1.0, 0.0, smoothness=0.25), 6, 5000, "might need"),  # of the barrier's Hessian
 ]
 EASY = [(HARD[0][0], 2, 200, None), (HARD[1][0], 4, 5000, None)]
 

@@ -24,6 +24,7 @@ from jaxgeodp.privacy import (
     delta_of_epsilon,
     largest_mu,
     log_delta_of_epsilon,
+    loss_distribution,
 )
 from jaxgeodp.privacy.decimals import float_above, float_below, square, written
 
@@ -281,6 +282,14 @@ def test_numerical_composition_is_not_below_the_truth(count, epsilon, mu):
     for delta in (1e-8, 3e-14):
         together = compose([PureDP(epsilon)] * count + [GaussianDP(mu)], delta=delta)
         assert exact(together.epsilon) <= delta
+
+
+def test_the_largest_mu_of_a_loss_distribution_is_taken(monkeypatch):
+    pytest.importorskip("dp_accounting")
+    monkeypatch.setattr("jaxgeodp.privacy.events.LARGEST_MU", 0.5)
+    assert 0.5 < loss_distribution(GaussianDP(0.5)).get_epsilon_for_delta(1e-6) < 3.0
+    with pytest.raises(ValueError, match=r"mu must be at most 0\.5"):
+        loss_distribution(GaussianDP(0.5000001))
 
 
 def test_mixed_composition_through_loss_distributions():

@@ -418,6 +418,18 @@ def test_records_that_are_no_points():
         assert not manifold.belongs(cast(manifold, np.full(manifold.shape, np.nan)))
 
 
+@every_manifold
+def test_a_record_with_one_number_that_is_none_is_no_point(manifold):
+    """Also where a projection would make a point of the rest."""
+    records = []
+    for place in np.ndindex(*manifold.shape):
+        for wrong in (np.inf, -np.inf, np.nan):
+            record = np.array(a_point(manifold, 1))
+            record[place] = wrong
+            records.append(record)
+    assert not np.any(jax.jit(jax.vmap(manifold.admissible))(np.stack(records)))
+
+
 # Manifolds against what is known from elsewhere -------------------------------------------------------
 
 

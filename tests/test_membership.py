@@ -88,6 +88,7 @@ def test_power_is_bounded_as_each_guarantee_says(guarantee):
         case ZeroConcentratedDP(rho):  # which normal noise of mu = sqrt(2 rho) has
             assert np.all(power >= most_power(GaussianDP(math.sqrt(2.0 * rho)), q) - 1e-12)
             assert most_power(guarantee, 0.01) < 0.11
+            assert 1.0 - most_power(guarantee, 0.99) > 0.5 * (1.0 - most_power(GaussianDP(math.sqrt(2.0 * rho)), 0.99))
 
 
 # Against simulations that share nothing -----------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import math
 
 import jax
 import numpy as np
@@ -73,6 +74,12 @@ def test_curves_know_where_mechanisms_refuse_and_assumption_1_ends(simple):
     assert curves.mechanisms == ("KNGMechanism", "EuclideanLaplace")
     assert curves.on_manifold == (True, False)
     np.testing.assert_allclose(curves.radius.values[[0, 2, 4]], [0.15, 0.3, 0.6])
+    assert curves.radius.values[-1] == pytest.approx(0.95 * math.pi / 4)
+    flat = plan_curves(GeodesicBall(Euclidean(2), [0.0, 0.0], 0.5), 80, 1.0)
+    assert flat.radius.values[-1] == 1.0, "twice the radius, where nothing ends it"
+    # As large as it may be: no radius twice.
+    radius = curves.radius.values[-1]
+    assert np.all(np.diff(plan_curves(GeodesicBall(Sphere(2), Sphere(2).origin, radius), 80, 1.0).radius.values) > 0)
     np.testing.assert_allclose(curves.radius.values[-1], 0.95 * np.pi / 4)
     assert np.isnan(curves.radius.errors).tolist() == [[True] + [False] * 6, [False] * 7]
     assert curves.n.values.tolist() == [10, 20, 40, 80, 160, 320, 640]

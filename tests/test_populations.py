@@ -23,6 +23,7 @@ from jaxgeodp.mechanisms.populations import (
     is_better,
     ratio_of_logarithms,
 )
+from jaxgeodp.mechanisms.steps_that_gain import steps_that_gain
 
 PLANE = jgd.GeodesicBall(jgd.Euclidean(2), [0.0, 0.0], 2.0)
 
@@ -191,6 +192,16 @@ def test_auto_takes_steps_on_the_grid_where_logarithms_have_little_bias_and_not_
     assert taken == [jgd.AdaptiveMechanism, jgd.WrappedGaussian]
     assert isinstance(one.made(matrices[1], 500)[0], jgd.AdaptiveMechanism)
     assert isinstance(grid.made(matrices[0], 500, in_steps=False)[0], jgd.WrappedGaussian)
+
+
+def test_steps_gain_with_epsilon_too_but_not_on_the_grid():
+    """On the grid only mu has steps; and where logarithms have too large a bias, none."""
+    wide = jgd.GeodesicBall(jgd.Euclidean(10), np.zeros(10), 1.0)
+    assert steps_that_gain(wide, 2000, epsilon=1.0) is not None
+    assert steps_that_gain(wide, 2000, epsilon=1.0, grid=True) is None
+    bent = jgd.GeodesicBall(jgd.Hyperbolic(5), np.eye(6)[0], 0.5)
+    assert steps_that_gain(bent, 1000, mu=1.0) is not None
+    assert steps_that_gain(bent, 1000, mu=1.0, grid=True) is None
 
 
 @pytest.mark.parametrize("budget", ["mu", "epsilon"])

@@ -16,6 +16,8 @@ import jaxgeodp.locating.steps as steps_module
 from jaxgeodp import SPD, AdaptiveMechanism, Euclidean, GeodesicBall, Ledger, Release, Shape
 from jaxgeodp.checks import InputError
 from jaxgeodp.locating import SearchInRounds
+from jaxgeodp.locating.stages import StageMechanism
+from jaxgeodp.mechanisms.adaptive_walk import Count
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import written
 from jaxgeodp.releases import merged
@@ -116,6 +118,17 @@ def test_a_shape_reaches_beyond_the_radius(manifold, clip, place):
     assert len(centers) > 1 and max(away) > 1.0
     released = jnp.asarray(found.releases[-1].value)
     assert place is None or float(manifold.dist(jnp.asarray(far), released)) < 0.3
+
+
+def test_sums_of_a_count_are_no_larger_than_of_all_records():
+    """Else sites could send any sum for their number of records."""
+    count = Count(np.asarray(CAP.center), 0.1, Fraction(1, 100))
+    mechanism = AdaptiveMechanism(CAP, mu=1.0)
+    stage = StageMechanism(mechanism.domain, steps_module.StepStage(mechanism, N, count, 0.1), N, 2)
+    state = stage.prepare(records(CAP, 0.05))
+    assert 0.0 <= float(stage.finish(state).value) <= 1.2 * N
+    with pytest.raises(InputError, match="can have the sums"):
+        stage.finish(dataclasses.replace(state, sums=np.full_like(state.sums, 10**7)))
 
 
 def test_few_records_have_one_stage_and_others_are_refused():

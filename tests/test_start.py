@@ -43,6 +43,11 @@ def test_the_start_imports_nothing_heavy(heavy_modules, step):
     assert heavy_modules[step] == []
 
 
+def test_privacy_imports_no_jax():
+    code = "import sys, jaxgeodp.privacy; print('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
 def test_an_import_that_is_heavy_would_be_seen(heavy_modules):
     assert heavy_modules[STEPS[-1]] == ["scipy"]
 

@@ -77,6 +77,15 @@ def test_the_suggested_radius_is_nearly_the_best_one(manifold):
     assert 0.5 <= found.inside <= 1.0 and found.records == M and found.mechanism
 
 
+def test_radii_that_are_tried_begin_where_half_of_the_records_are():
+    public = np.linspace(-1.0, 1.0, 101)[:, None]
+    found = suggest_ball(Euclidean(1), public, n=100, epsilon=1.0)
+    assert found.radii[0] == pytest.approx(0.5) and found.radii[-1] == pytest.approx(1.5)
+    # Where more than half are one point, from a thousandth of the farthest on.
+    found = suggest_ball(Euclidean(1), [[0.0]] * 6 + [[1.0]] * 4, n=100, epsilon=1.0)
+    assert found.radii[0] == pytest.approx(1e-3) and found.inside == 1.0
+
+
 def test_a_few_far_records_decide_nothing():
     public = np.asarray(scattered(Euclidean(2), jnp.zeros(2), 1.0, M, 0))
     usual = suggest_ball(Euclidean(2), public, N, mu=1.0)

@@ -205,7 +205,7 @@ class Grassmann(Manifold):
     @operation
     def admissible(self, x) -> jax.Array:
         """Return whether x is finite and of full rank."""
-        return jnp.all(jnp.isfinite(self.project(x)))
+        return jnp.all(jnp.isfinite(x)) & jnp.all(jnp.isfinite(self.project(x)))
 
     @operation
     def frame(self, point) -> jax.Array:

@@ -249,6 +249,12 @@ def test_between_two_epsilons_the_larger_value_counts(monkeypatch):
     assert 1.0 <= gaussian_mu(Space(2, 1), 0.1, 0.1, 1.0, 0.1) < 1.0 + 3e-5
 
 
+def test_rounding_is_on_the_safe_side(monkeypatch):
+    """Planted: rounding that is half of everything."""
+    monkeypatch.setattr(gaussian, "_ROUNDING", 0.5)
+    assert gaussian_mu(Space(2, 1), 0.1, 0.1, 1.0) > 1.5
+
+
 def test_where_no_mu_is_proven_it_is_infinite(monkeypatch):
     """As where the tail of the loss is never steep enough; a bound from the cells alone would say nothing of it."""
     monkeypatch.setattr(gaussian, "_tail_is_covered", lambda *numbers: False)

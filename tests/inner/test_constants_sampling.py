@@ -11,7 +11,19 @@ from scipy.optimize import brentq
 from scipy.stats import ks_2samp
 from strategies import exhaustive, name
 
-from jaxgeodp import Euclidean, FrechetMean, GeodesicBall, Hyperbolic, LaplaceMechanism, PlanarShapes, Product, Sphere
+from jaxgeodp import (
+    Euclidean,
+    FrechetMean,
+    GeodesicBall,
+    GibbsMechanism,
+    Hyperbolic,
+    KNGMechanism,
+    LaplaceMechanism,
+    MetricLaplace,
+    PlanarShapes,
+    Product,
+    Sphere,
+)
 from jaxgeodp.bounds.growth import GradientGrowth, gradient_growth
 from jaxgeodp.mechanisms.kng import GradientNorm
 from jaxgeodp.releases.density import DensityLaw
@@ -138,6 +150,20 @@ def test_the_number_of_proposals_is_that_of_the_exact_acceptance():
     for log_eta in (-1e5, -20.0):
         needed = log_eta / math.log1p(-accepted)
         assert needed <= proposals_needed(mechanism.law(20), log_eta) <= needed * (1 + 1e-6) + 1
+
+
+@pytest.mark.parametrize(
+    ("law", "most"),
+    [
+        (MetricLaplace(Sphere(3), 100.0).law(1), 8),
+        (GibbsMechanism(GeodesicBall(Euclidean(3), np.zeros(3), 30.0), 1.0).law(100), 100),
+        (KNGMechanism(GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.3), 1.0).law(100), 100),
+    ],
+    ids=["metric", "gibbs", "kng"],
+)
+def test_narrow_laws_need_few_proposals(law, most):
+    """A bound of the growth that is too small, or proposals from all of the space, ask for 10^7 and more."""
+    assert 1 < proposals_needed(law, math.log(1e-9)) <= most
 
 
 def law_on(manifold, radius, scale, reach):

@@ -9,6 +9,7 @@ import pytest
 
 from jaxgeodp import SPD, Euclidean, GeodesicBall, Grassmann, Hyperbolic, PlanarShapes, Product, Rotations, Sphere
 from jaxgeodp.bounds.rounding import supposed_mean_error
+from jaxgeodp.privacy.supposed import usable_points
 from jaxgeodp.statistics.frechet_mean import mean_in_ball
 
 SPACES = [
@@ -75,6 +76,17 @@ def test_computed_means_are_as_near_as_is_supposed(manifold, radius):
     for n in (3, 4096):
         found, supposed = error(manifold, radius, n)
         assert found <= supposed
+
+
+def test_records_with_one_number_that_is_none_are_no_public_points():
+    """Also where what is left of them could be projected."""
+    space = Grassmann(4, 2)
+    point = np.asarray(space.origin)
+    for place in np.ndindex(*space.shape):
+        for wrong in (np.inf, -np.inf, np.nan):
+            bad = point.copy()
+            bad[place] = wrong
+            assert usable_points("owner", "records", space, np.stack([point, bad, point]), 1)[1].tolist() == [0, 2]
 
 
 def test_means_in_single_precision_are_not():
