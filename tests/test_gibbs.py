@@ -33,9 +33,12 @@ from jaxgeodp import (
 )
 from jaxgeodp.bounds.gaussian import Space, gaussian_scale, log_deltas
 from jaxgeodp.bounds.gibbs import Barrier, gibbs_rate, hadamard_scale
+from jaxgeodp.bounds.sensitivity import Sensitivity
+from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import assumption_limit
 from jaxgeodp.mechanisms import plan_mechanisms
 from jaxgeodp.samplers.rejection import make_proposal
+from jaxgeodp.statistics import Statistic
 from jaxgeodp.testing import check_statistic
 
 SPACES = [
@@ -585,6 +588,30 @@ def test_a_draw_that_might_never_be_found_is_refused(statistic, dim, n, words):
         return
     with pytest.raises(ValueError, match=words):
         mechanism.release(np.zeros((n, dim)))
+
+
+class Plain(Statistic):
+    """A mean as a user writes it, of whose Hessian nothing is known but that it is 1 at least."""
+
+    def loss(self, manifold, x, datum):
+        return 0.5 * jnp.sum((x - datum) ** 2)
+
+    def gradient_sensitivity(self, ball, n, support_radius, calibration):
+        return Sensitivity(2.0 * ball.radius / n, "2r/n")
+
+    def minimizer(self, ball, data):
+        return jnp.mean(data, axis=0)
+
+    def center(self, ball, data):
+        return jnp.mean(data, axis=0)
+
+    def convexity(self, ball, distance):
+        return 1.0
+
+
+def test_a_statistic_without_smoothness_is_refused_in_words():
+    with pytest.raises(InputError, match="attribute smoothness"):
+        GibbsMechanism(GeodesicBall(Euclidean(2), np.zeros(2), 1.0), 1.0, Plain(), 2.0).release(np.zeros((100, 2)))
 
 
 @pytest.mark.exhaustive  # of the time that draws take

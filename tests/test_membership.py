@@ -104,7 +104,12 @@ def test_on_flat_space_it_is_what_numpy_finds(scale):
     mechanisms = (
         [] if not scale else [TangentGaussian(GeodesicBall(Euclidean(dim), np.zeros(dim), 20.0), 40 / n / scale)]
     )
-    found = membership(records, Euclidean(dim), mechanisms, digits=None, draws=8000)
+    seen = []
+    tell = lambda *told: seen.append(told)  # noqa: E731
+    found = membership(records, Euclidean(dim), mechanisms, digits=None, draws=8000, progress=tell)
+    assert all(most == 6 * 8000 for _, _, most in seen) and seen[-1][1] == 6 * 8000
+    of_last = [done for name, done, _ in seen if name == seen[-1][0]]
+    assert of_last == sorted(of_last) and of_last[0] > 0
     own, other = found.tests[-1].told, of_r(n, dim, 200_000, scale=scale)
     assert abs(own.area - other.area) < 0.02 and own.area > other.area - 0.012  # its score knows both covariances
     d = 1.0 / math.sqrt(n * (1 + n * scale**2))
