@@ -516,3 +516,17 @@ def test_release_by_addition(tmp_path, mechanism, parameter, kind):
         refused = run(*arguments, "--overwrite", "--mechanism", mechanism, *wrong)
         assert refused.exit_code == 2
         assert "Traceback" not in refused.output
+
+
+def test_a_value_that_cannot_be_drawn_is_released_all_the_same(tmp_path, monkeypatch):
+    """It has been paid for: the picture is empty, and that is said."""
+    save_csv(tmp_path / "data.csv", directions())
+
+    def broken(record):
+        raise OverflowError
+
+    monkeypatch.setattr("jaxgeodp.pictures.picture_of", broken)
+    options = ("--manifold", "sphere", "--center", "origin", "--radius", 0.5, "--epsilon", 2, "--mechanism", "laplace")
+    result = run("release", tmp_path / "data.csv", *options, "--out", tmp_path / "a.json", "--plot", tmp_path / "a.png")
+    assert result.exit_code == 0 and "cannot be drawn" in words(result), result.output
+    assert (tmp_path / "a.json").exists() and (tmp_path / "a.png").read_bytes() == b""

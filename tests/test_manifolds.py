@@ -423,7 +423,7 @@ def test_a_record_with_one_number_that_is_none_is_no_point(manifold):
     """Also where a projection would make a point of the rest."""
     records = []
     for place in np.ndindex(*manifold.shape):
-        for wrong in (np.inf, -np.inf, np.nan):
+        for wrong in (np.inf, -np.inf, np.nan, *([1j * np.inf] if manifold.dtype_kind == "complex" else [])):
             record = np.array(a_point(manifold, 1))
             record[place] = wrong
             records.append(record)

@@ -333,8 +333,9 @@ def test_no_fit_warns_of_what_was_released(spread):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fits = [geodesic_regression(times, data, ball, epsilon=1e6) for _ in range(6)]
-    # Planted: as an error, a warning ended the reading of the fit in most of 20 fits.
-    assert np.all(np.isfinite([fit.covariance for fit in fits]))
+        # Planted: as an error, a warning ended the reading of the fit in most of 20 fits.
+        told = [[fit.speed, fit.speed_error, fit.no_motion, fit.residual_sd] for fit in fits]
+    assert np.all(np.isfinite([fit.covariance for fit in fits])) and np.all(np.isfinite(told))
 
 
 def test_no_number_of_any_type_makes_a_warning():

@@ -13,7 +13,7 @@ from test_adaptive_grid import CAP, PLANE, SHAPE, records
 from test_rounds import check_fallbacks, finished
 
 import jaxgeodp.locating.steps as steps_module
-from jaxgeodp import SPD, AdaptiveMechanism, Euclidean, GeodesicBall, Ledger, Release, Shape
+from jaxgeodp import SPD, AdaptiveMechanism, Correlations, Euclidean, GeodesicBall, Ledger, Release, Shape
 from jaxgeodp.checks import InputError
 from jaxgeodp.locating import SearchInRounds
 from jaxgeodp.locating.stages import StageMechanism
@@ -103,13 +103,18 @@ def test_what_is_released_in_place_of_no_answer_is_like_an_answer():
 
 @pytest.mark.parametrize(
     ("manifold", "clip", "place"),
-    [(Euclidean(2), 2.0, [1.5, 0.0]), *exhaustive((SPD(2), 2.0, [[4.0, 0.0], [0.0, 4.0]]), (SPD(2), 7.0, None))],
+    [
+        (Euclidean(2), 2.0, [1.5, 0.0]),
+        *exhaustive((SPD(2), 2.0, 4.0 * np.eye(2)), (SPD(2), 7.0, 20.0), (Correlations(3), 5.0, 8.0)),
+    ],
 )
 def test_a_shape_reaches_beyond_the_radius(manifold, clip, place):
-    """Also to matrices whose eigenvalues have a ratio of e^21: no stage is refused after it was charged."""
+    """Also to matrices whose eigenvalues have a ratio of e^30: no stage is refused after it was charged."""
     ball = GeodesicBall(manifold, manifold.origin, 0.5)
     shape = Shape(ball.center, manifold.frame(jnp.asarray(ball.center)), clip)
-    far = np.diag(np.exp([60.0, -60.0])) if place is None else np.array(place)
+    origin, far = jnp.asarray(manifold.origin), np.array(place)
+    if far.ndim == 0:  # a distance
+        far = np.asarray(manifold.exp(origin, place * manifold.frame(origin)[0]))
     found = finished(
         SearchInRounds(AdaptiveMechanism(ball, mu=1.0, shape=shape), N), np.tile(far, (N, *[1] * far.ndim)), 2
     )
@@ -117,7 +122,7 @@ def test_a_shape_reaches_beyond_the_radius(manifold, clip, place):
     away = [float(manifold.dist(jnp.asarray(ball.center), jnp.asarray(own))) for own in centers]
     assert len(centers) > 1 and max(away) > 1.0
     released = jnp.asarray(found.releases[-1].value)
-    assert place is None or float(manifold.dist(jnp.asarray(far), released)) < 0.3
+    assert np.ndim(place) == 0 or float(manifold.dist(jnp.asarray(far), released)) < 0.3
 
 
 def test_sums_of_a_count_are_no_larger_than_of_all_records():

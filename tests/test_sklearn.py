@@ -369,8 +369,8 @@ def test_a_matrix_of_another_size_is_replaced_where_there_are_weights(monkeypatc
         private = PrivateCovarianceMean(mu=3.0, radius=2.0)
         assert private.mean_of([*matrices[:7], row, *matrices[8:]], sample_weight=weights).shape == (2, 2)
         assert private.release_.record["n"] == 200
-    for wrong in (weights[1:], weights[:, None], 1.0):
-        with pytest.raises(ValueError, match="one number for each matrix"):
+    for wrong in (weights[1:], weights[:, None], 1.0, -np.ones(200), ["a"] * 200):
+        with pytest.raises(ValueError, match="one finite number above zero for each record"):
             PrivateCovarianceMean(mu=3.0, radius=2.0).mean_of(matrices, sample_weight=wrong)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgeodp import Euclidean, GeodesicBall, Sphere
-from jaxgeodp.cli.description_report import summary_and_page
+from jaxgeodp.cli.description_report import report_of_new, summary_and_page
 from jaxgeodp.inference import describe, principal_geodesics
 from jaxgeodp.privacy import Release
 
@@ -56,18 +56,19 @@ def test_no_spread_is_more_than_records_in_the_ball_can_have(described):
     assert f"at most about {RADIUS:g}, the radius of the ball" in rows["Spread"]
 
 
-def test_a_summary_that_cannot_be_computed_is_no_exception(described, monkeypatch):
-    """It would tell of the records, after the charge."""
-    assert "Summary" not in summary_and_page(described)[0]
+@pytest.mark.parametrize("place", ["inference.principal_geodesics", "pictures.description.picture_of"])
+def test_a_summary_that_cannot_be_computed_is_no_exception(described, monkeypatch, place):
+    """All has been paid for."""
+    assert report_of_new(described) == summary_and_page(described)
 
     def broken(*_):
         warnings.warn("of what was released", stacklevel=1)
         raise ZeroDivisionError
 
-    monkeypatch.setattr("jaxgeodp.inference.principal_geodesics", broken)
+    monkeypatch.setattr(f"jaxgeodp.{place}", broken)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        rows, page = summary_and_page(described)
+        rows, page = report_of_new(described)
     assert rows["Summary"] == "could not be computed of what was released" and rows["Summary"] in page
     assert "rho = 0.5" in rows["Promise"] and "Spread" not in rows
 

@@ -9,7 +9,7 @@ import typer
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, DOMAIN, RADIUS_OR_AUTO, BallOptions, radius_of
 from jaxgeodp.cli.conventions import tell
-from jaxgeodp.cli.description_report import summary_and_page
+from jaxgeodp.cli.description_report import report_of_new
 from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
@@ -68,7 +68,7 @@ def describe(
                     for name, text in description.files.items():
                         write[out / name](text)
                 with OUTPUT.status("Simulating releases for the region ..."):
-                    rows, page = summary_and_page(description)
+                    rows, page = report_of_new(description)
                     write[out / _REPORT](page)
     tell(folder=str(out), summary=rows)
     for name, words in rows.items():

@@ -22,18 +22,29 @@ _DEVIATIONS = tuple(f"{word} standard deviations" for word in ("-2", "0", "+2"))
 def summary_and_page(description) -> tuple[dict[str, str], str]:
     """Return the summary of a description, by name, and its page in HTML: all that is released, and nothing else.
 
-    Where released values are such that it cannot be computed, it says so: an exception would tell of the records.
-
     Args:
         description: what `jaxgeodp.inference.describe` gives, or `Description.load`.
     """
+    rows, geodesics = _summary(description)
+    return rows, _page(description, rows, geodesics)
+
+
+def report_of_new(description) -> tuple[dict[str, str], str]:
+    """Return what `summary_and_page` does of a description that was just released.
+
+    Of values for which that cannot be computed it says so: all parts have been paid for and written.
+    """
+    from jaxgeodp.pictures.elements import element, page
+    from jaxgeodp.pictures.page import table
+    from jaxgeodp.pictures.style import STYLE
+
     with silent():
         try:
-            rows, geodesics = _summary(description)
-            return rows, _page(description, rows, geodesics)
+            return summary_and_page(description)
         except Exception:
             rows = _promised(description) | {"Summary": "could not be computed of what was released"}
-            return rows, _page(description, rows, None)
+            title = "Mean with its spread, released with differential privacy"
+            return rows, page(title, element("h1", title), table(rows), style=STYLE)
 
 
 def _promised(description):

@@ -25,6 +25,7 @@ from jaxgeodp.io.records import Source
 from jaxgeodp.io.tables import read_weights
 from jaxgeodp.mechanisms.names import MECHANISMS, names_with
 from jaxgeodp.privacy.clock import now
+from jaxgeodp.privacy.release import silent
 from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.mechanism import check_finish, finished, release_in
 from jaxgeodp.releases.ways import way_of
@@ -208,9 +209,7 @@ def release(
                 for name, result in done.items():
                     write[files[name]](result.to_json())
                 if plot is not None:
-                    from jaxgeodp.pictures import picture_of  # Matplotlib
-
-                    write[plot](picture_of(done[""].record))
+                    write[plot](_picture(done[""].record))
     tell(
         releases={str(files[name]): result.record for name, result in done.items()},
         notes=[line for result in done.values() for line in (*worth(result.record), *how_far(result.record))],
@@ -223,6 +222,18 @@ def release(
     else:
         with one_sentence_errors():
             say(f"Charged to {ledger}, data set '{book.dataset}', which has {what_is_left(book)} left.")
+
+
+def _picture(record) -> bytes:
+    """Return the picture of a release; an empty one where its value cannot be drawn, as it has been paid for."""
+    from jaxgeodp.pictures import picture_of  # Matplotlib
+
+    with silent():
+        try:
+            return picture_of(record)
+        except Exception:
+            say("The released value cannot be drawn: the picture is empty.")
+            return b""
 
 
 def _tell(path, record, choice, space, statistic):

@@ -128,8 +128,9 @@ class GeodesicFit:
         if not np.all(np.isfinite(own)):
             return math.inf
         length = float(np.linalg.norm(along))
-        variance = along @ own @ along / length**2 if length > 0.0 else float(np.max(np.linalg.eigvalsh(own)))
-        return 2.0 * math.sqrt(variance)
+        unit = along / (length if length > 0.0 else 1.0)
+        variance = unit @ own @ unit if length > 0.0 else np.max(np.linalg.eigvalsh(own))
+        return 2.0 * math.sqrt(max(float(variance), 0.0))
 
     @property
     def no_motion(self) -> float:
@@ -219,7 +220,7 @@ def standing(ball) -> AlongGeodesic:
 def fit_of(releases, ball) -> GeodesicFit:
     """Return the fit; there is one whatever was released."""
     for last in range(len(releases), 0, -1):
-        with contextlib.suppress(Exception), silent():  # either would tell of the records
+        with contextlib.suppress(Exception), silent():  # all has been paid for
             fit = _fit(releases[:last], ball, releases)
             if np.all(np.isfinite(fit.middle)) and np.all(np.isfinite(fit.velocity)):
                 return fit

@@ -368,7 +368,8 @@ def point_of(manifold: Manifold, number: int, release: Release) -> np.ndarray:
         ValueError: it is none.
     """
     value, kind = np.asarray(release.value), "c" if manifold.dtype_kind == "complex" else "f"
-    if value.shape == manifold.shape and value.dtype.kind == kind and bool(manifold.admissible(jnp.asarray(value))):
+    # A released centre may lie where no record counts as a point, such as a correlation matrix that is nearly singular.
+    if value.shape == manifold.shape and value.dtype.kind == kind and np.all(np.isfinite(value)):
         near = np.asarray(manifold.project(jnp.asarray(value)))
         if np.allclose(near, value, rtol=_CLOSE, atol=_CLOSE * float(np.max(np.abs(value)))):
             return value

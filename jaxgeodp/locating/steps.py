@@ -14,7 +14,6 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.locating.stages import Stage, StageMechanism, no_value, point_of
 from jaxgeodp.mechanisms.adaptive import AdaptiveMechanism
 from jaxgeodp.mechanisms.adaptive_grid import STEPS_OF_COUNTS, Question, answer_of, integers_of, noise_of
-from jaxgeodp.mechanisms.adaptive_stages import CLOSE
 from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Moved, Spending, Whole, refine, strength_of
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import float_above, float_below, half, square, written
@@ -28,8 +27,9 @@ _STATISTICS = {
     Mean: "mean of records shortened about a released centre, which it moves",
     Whole: "mean of the logarithms of all records at the public centre",
 }
-# As `CLOSE`, by another program.
-_CLOSE = 10.0 * CLOSE
+# Of the radius: a centre that is measured farther off is not one of a stage. At the rim of a wide ball of matrices,
+# whose eigenvalues have a ratio of e^30, distances are right to 1e-4.
+_FAR = 2.0
 # Of the record: a released vector, which a mean of all takes a share of.
 _VECTOR = "vector"
 _DIAMETER = "2 R, the diameter of the ball of integers"
@@ -184,7 +184,7 @@ def _answer(stage: StepStage, number: int, release: Release):
     vector = release.record.get(_VECTOR, [0.0] * length)  # none where no value could be computed
     if not isinstance(vector, list) or len(vector) != length or not all(isinstance(own, float) for own in vector):
         raise no_value(number)
-    away = float(ball.manifold.dist(jnp.asarray(ball.center), jnp.asarray(value)))
-    if not (np.all(np.isfinite(vector)) and away <= ball.radius * (1.0 + _CLOSE)):
+    away = float(ball.distance(jnp.asarray(value)))
+    if not (np.all(np.isfinite(vector)) and away <= _FAR * ball.radius):
         raise no_value(number)
     return Moved(np.array(vector), value)

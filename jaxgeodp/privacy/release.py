@@ -116,10 +116,11 @@ class Release:
     def _repr_html_(self):
         from jaxgeodp.pictures.page import fragment_of
 
-        try:
-            return fragment_of(self.record)
-        except (KeyError, TypeError, ValueError):  # of a record that is none: its text is shown
-            return None
+        with silent():
+            try:
+                return fragment_of(self.record)
+            except Exception:  # of a record that is none, or a value that cannot be drawn: its text is shown
+                return None
 
     def as_array(self) -> np.ndarray:
         """Return a copy of the value: complex for planar shapes, else real."""

@@ -15,6 +15,7 @@ from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release
 from jaxgeodp.releases.mechanism import release_in
 from jaxgeodp.releases.ways import Idealized
+from jaxgeodp.releases.weights import checked_weights
 from jaxgeodp.sklearn.records import least_records, mechanism_for, points_of, tagged
 from jaxgeodp.sklearn.repeated_fits import counted_fit
 
@@ -181,17 +182,16 @@ class PrivateCovarianceMean(BaseEstimator):
         Returns:
             The mean, (k, k), which is ``mean_`` then, too.
         """
-        return self._fit(X, None, None if sample_weight is None else np.asarray(sample_weight, float))
+        return self._fit(X, None, sample_weight)
 
     def _fit(self, X, persons, weights):
         if not isinstance(self.shrinkage, int | float) or not 0.0 <= self.shrinkage <= 1.0:
             raise InputError(f"PrivateCovarianceMean: shrinkage must be from 0 to 1, got {self.shrinkage!r}.")
         share = float(self.shrinkage)
         manifold, matrices = points_of(self, "spd", X, fits=True, least=least_records(self.adjacency))
-        if weights is not None and weights.shape != matrices.shape[:1]:
-            raise InputError("PrivateCovarianceMean: sample_weight must hold one number for each matrix.")
-        if weights is not None and np.ptp(weights) == 0.0:
-            weights = None
+        if weights is not None and self.adjacency == ADJACENCY:  # for others weights are refused
+            checked_weights(type(self).__name__, weights, len(matrices))
+            weights = None if np.ptp(np.asarray(weights, float)) == 0.0 else weights
         size = manifold.shape[0]
         with np.errstate(all="ignore"):  # a warning would tell of a record
             level = np.trace(matrices, axis1=1, axis2=2)[:, None, None] / size
