@@ -33,7 +33,7 @@ def test_the_record_tells_what_was_done_and_keeps_what_was_released(tmp_path):
     assert float(space.dist(drawn.value, release.value)) == pytest.approx(whole - part)
     undone = drawn.record | told["before"] | {"value": told["released"]}
     del undone["post_processing"]
-    assert record_digest(undone) == told["of"]
+    assert record_digest(undone) == told["of"] and set(told["before"]) <= {"expected_error"}
     kept = {name: entry for name, entry in release.record.items() if name not in ("value", "expected_error")}
     assert {name: drawn.record[name] for name in kept} == kept and "expected_error" not in drawn.record
     drawn.save(tmp_path / "drawn.json")
