@@ -369,6 +369,12 @@ def test_a_matrix_of_another_size_is_replaced_where_there_are_weights(monkeypatc
         private = PrivateCovarianceMean(mu=3.0, radius=2.0)
         assert private.mean_of([*matrices[:7], row, *matrices[8:]], sample_weight=weights).shape == (2, 2)
         assert private.release_.record["n"] == 200
+    # Where the number of records is private equal weights, which pyriemann may give, are none, and others are refused.
+    hidden = PrivateCovarianceMean(mu=3.0, radius=2.0, adjacency="add-remove")
+    assert hidden.mean_of(matrices, sample_weight=np.ones(200)).shape == (2, 2)
+    for wrong in (weights, ["a"] * 200):
+        with pytest.raises(ValueError, match="weights"):
+            hidden.mean_of(matrices, sample_weight=wrong)
     for wrong in (weights[1:], weights[:, None], 1.0, -np.ones(200), ["a"] * 200):
         with pytest.raises(ValueError, match="one finite number above zero for each record"):
             PrivateCovarianceMean(mu=3.0, radius=2.0).mean_of(matrices, sample_weight=wrong)

@@ -189,9 +189,10 @@ class PrivateCovarianceMean(BaseEstimator):
             raise InputError(f"PrivateCovarianceMean: shrinkage must be from 0 to 1, got {self.shrinkage!r}.")
         share = float(self.shrinkage)
         manifold, matrices = points_of(self, "spd", X, fits=True, least=least_records(self.adjacency))
-        if weights is not None and self.adjacency == ADJACENCY:  # for others weights are refused
-            checked_weights(type(self).__name__, weights, len(matrices))
-            weights = None if np.ptp(np.asarray(weights, float)) == 0.0 else weights
+        if weights is not None:
+            if self.adjacency == ADJACENCY:  # else their number would tell that of the records
+                checked_weights(type(self).__name__, weights, len(matrices))
+            weights = None if _are_equal(weights) else weights
         size = manifold.shape[0]
         with np.errstate(all="ignore"):  # a warning would tell of a record
             level = np.trace(matrices, axis1=1, axis2=2)[:, None, None] / size
@@ -209,6 +210,14 @@ class PrivateCovarianceMean(BaseEstimator):
         tags = tagged(super().__sklearn_tags__())
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _are_equal(weights) -> bool:
+    try:
+        values = np.asarray(weights, float)
+    except (TypeError, ValueError):
+        return False
+    return values.size > 0 and bool(np.ptp(values) == 0.0)
 
 
 def _released(estimator, manifold, points, persons, weights=None, more=None) -> Release:
