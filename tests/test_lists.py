@@ -1,7 +1,9 @@
 """Lists, arrays of objects and tables, of which some records are no numbers: they are none, and change no other."""
 
+import dataclasses
 import decimal
 import functools
+import io
 import math
 import warnings
 
@@ -225,11 +227,32 @@ def test_one_record_stops_no_conversion(bad):
     assert np.isnan(found[2]).any()
 
 
-def test_where_the_shape_is_open_more_than_half_of_the_records_have_it():
-    short, long = np.zeros((2, 16)).tolist(), np.zeros((2, 17)).tolist()
-    assert CURVES.release([short] * 3 + [long] * 2).value.shape == (2, 16)
-    with pytest.raises(ValueError, match="equal lengths"):
-        CURVES.release([short] * 3 + [long] * 3)
+def test_where_the_shape_is_open_only_an_array_tells_it():
+    """Whatever shapes the records have: of lists, one record could decide how many curves there are, and the budget."""
+    short, long = np.zeros((2, 16)), np.zeros((2, 17))
+    for lists in ([short.tolist()] * 5, [short] * 5, [short] * 3 + [long] * 2, objects([short] * 5), [short, None]):
+        with pytest.raises(ValueError, match="give data as one array"):
+            CURVES.release(lists)
+    assert CURVES.release(np.stack([short] * 5)).value.shape == (2, 16)
+    with_template = dataclasses.replace(CURVES, template=short)
+    for lists in ([short.tolist()] * 5, [short] * 2 + [long] * 3):
+        assert with_template.release(lists).value.shape == (2, 16)
+
+
+@pytest.mark.parametrize("kind", [None, object, "string"])
+def test_a_word_in_a_file_makes_text_of_a_column_and_no_other_record_changes(kind):
+    """As pandas reads a column of numbers in which one cell is a word."""
+    text = "x,y\n" + "0.5,0.25\n" * 9 + "n/a?,0.25\n"
+    table = pd.read_csv(io.StringIO(text))
+    assert table["x"].dtype != float
+    table = table if kind is None else table.astype(kind)
+    mechanism = TangentLaplace(GeodesicBall(Euclidean(2), np.zeros(2), 1.0), 1e6)
+    np.testing.assert_allclose(mechanism.release(table).value, [0.45, 0.225], atol=1e-4)
+    turns = TangentLaplace(GeodesicBall(Circle(), 0.0, 1.0), 1e6)
+    np.testing.assert_allclose(turns.release(table["x"]).value, 0.45, atol=1e-4)
+    for whole in (pd.DataFrame({"x": ["a"] * 9, "y": ["1"] * 9}), pd.DataFrame({"x": ["1_0"] * 9, "y": [1.0] * 9})):
+        with pytest.raises(ValueError, match="got objects"):
+            mechanism.release(whole)
 
 
 def test_a_complex_number_in_a_table_is_none():

@@ -28,6 +28,11 @@ class CurveBall(Domain):
     curves: int | None
     has_summaries = True
 
+    @property
+    def knows_shape(self) -> bool:
+        """Whether there is a template."""
+        return self.template is not None
+
     def records(self, owner, data):
         """Return the records (n, J, m) as real numbers in single precision or better; refuse other shapes."""
         data = data if isinstance(data, jax.Array) else host_array(owner, data)

@@ -17,6 +17,7 @@ class Domain(abc.ABC):
     """The public set that a mechanism's records are brought into, each on its own."""
 
     has_summaries: Any = False  #: whether `of_persons` is known
+    knows_shape: Any = True  #: whether it says of what shape a record is; else an array must
 
     @abc.abstractmethod
     def records(self, owner: str, data) -> jax.Array:

@@ -24,7 +24,8 @@ def records_in_lists(data: Any, converts: Converts) -> Any:
 
     What one record is must not decide whether all are refused. A record is NaN that has a word, a shape that is not
     taken, or a complex number where they are real. Truth values are numbers here, as None among them would make them
-    so. Where a domain takes several shapes, each record is converted from its own; where they remain apart, as a
+    so. Text that is a number counts as one in a table alone, whose columns are text if one cell of a file is a word.
+    Where a domain takes several shapes, each record is converted from its own; where they remain apart, as a
     domain leaves the shape open, that of more than half of the records counts. All are in double precision, as a word
     among short floats would make all so.
 
@@ -42,6 +43,8 @@ def records_in_lists(data: Any, converts: Converts) -> Any:
     with warnings.catch_warnings():  # one would speak of the data
         warnings.simplefilter("ignore")
         array = None if _has_more(data) else _array_of(data)
+        if table and array is not None and array.dtype.kind in "OUST":
+            array = _with_numbers_of_text(array)
         if array is None or array.dtype.kind not in "biufc":
             array = _numbers_of_rows(array if table else data, array, converts)
     if array is None:
@@ -85,6 +88,20 @@ def _array_of(data):
         raise
     except Exception:  # it would tell of a record
         return None
+
+
+def _with_numbers_of_text(cells):
+    """Return objects (n, ...) with numbers in place of the text of one; other text stays."""
+    read = np.empty(cells.size, object)
+    read[:] = [_number_of_text(cell) if isinstance(cell, str) else cell for cell in cells.flat]
+    return read.reshape(cells.shape)
+
+
+def _number_of_text(cell):
+    try:
+        return cell if "_" in cell else float(cell)
+    except ValueError:
+        return cell
 
 
 def _row_of(row):

@@ -112,7 +112,12 @@ def raw_records(mechanism: Any, data) -> Any:
     if isinstance(data, RecordBlocks):
         raise InputError(f"{name}: RecordBlocks are only for release with numerics='grid' and for prepare.")
     own = np.asarray(data) if isinstance(data, jax.Array) else data
-    if not hasattr(own, "dtype") or own.dtype == object:
+    if hasattr(own, "iloc") or not hasattr(own, "dtype") or own.dtype == object:
+        if not mechanism.domain.knows_shape:  # one record could decide which shape most have
+            raise InputError(
+                f"{name}: without a template the shape of a record is that of the array: give data as one array of "
+                "numbers, such as np.asarray(data, float), or give a template."
+            )
         own = records_in_lists(own, functools.partial(_converted, mechanism))
     elif is_numeric(own.dtype, "fiuc"):  # before what the domain does: whole turns are taken off an angle there
         with np.errstate(all="ignore"):
@@ -179,7 +184,7 @@ def drafted(
     """
     mechanism, way, weights = request.mechanism, request.way, request.weights
     name, domain, shape = type(mechanism).__name__, mechanism.domain, record.shape
-    entries = (request.more or {}) | ({} if request.unit == "record" else {"unit": "person"})
+    entries = (request.more or {}) | ({} if request.unit == "record" else {"unit": request.unit})
     number = n if weights is None else weights.count
     law, described = law_of(mechanism, number, shape), domain.described(shape)
     more = further_entries(name, law.terms.more, weights, entries, described)
