@@ -16,6 +16,8 @@ from typer.testing import CliRunner
 
 from jaxgeodp import Euclidean, GeodesicBall, TangentLaplace
 from jaxgeodp.cli import app
+from jaxgeodp.cli.record_words import record_lines
+from jaxgeodp.pictures.page import page_of
 from jaxgeodp.privacy.chacha20 import chacha20_blocks
 from jaxgeodp.releases import merged
 from jaxgeodp.sites import MaskedState, PublicSite, SiteKey, combined, masked, session_of
@@ -181,6 +183,12 @@ def test_persons_are_those_of_one_site():
         combined([masked(state, key, public) for state, key in zip(states, keys, strict=True)])
     ).record
     assert record["guarantee"]["adjacency"] == "replace-one (all of a person at one site)" and record["n"] == 30
+    assert record["unit"] == "person at one site"
+    told, page = " ".join(record_lines(record)), page_of(record, "0" * 64)
+    assert "n = 30 persons, each at one site" in told and "knows all else, also what other sites have of" in told
+    assert "other persons" not in told + page and "one person at one site is replaced by another" in page
+    alone = record | {"unit": "person"}
+    assert "knows all other persons, for whom" in " ".join(record_lines(alone))
 
 
 def command(*words):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from jaxgeodp.cli.told import how_far, worth
+from jaxgeodp.units import several, unit_of
 
 # How many numbers a value has at most that is told in a line.
 _SHOWN = 12
@@ -15,7 +16,7 @@ def record_lines(record: dict) -> Iterator[str]:
         KeyError, TypeError, ValueError: it is no whole record.
     """
     promised = record["guarantee"]
-    whose = " persons" if record.get("unit") == "person" else ""
+    whose = "" if (unit := unit_of(record)) == "record" else f" {several(unit)}"
     whose += " places" if "count" in record else ""
     yield f"{record['mechanism']} on {record['manifold']['name']}, n = {record['n']}{whose}, {record['created']}"
     yield f"promise: {promise(record)}"

@@ -30,6 +30,7 @@ from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.mechanism import check_finish, finished, release_in
 from jaxgeodp.releases.ways import way_of
 from jaxgeodp.releases.weights import checked_weights
+from jaxgeodp.units import several, unit_of
 
 _FILES = (
     "Records: .npy/.npz/.csv/.parquet (a line or row is a record), .tps/.nts; landmarks as (n,k,2), with --template "
@@ -239,7 +240,7 @@ def _picture(record) -> bytes:
 def _tell(path, record, choice, space, statistic):
     own = record["statistic"]  # TangentLaplace has another mean, which auto may take
     what = own if isinstance(own, str) and own.startswith("mean of") else statistic
-    whose = " persons" if record.get("unit") == "person" else ""
+    whose = "" if (unit := unit_of(record)) == "record" else f" {several(unit)}"
     places = " places" if "count" in record else ""
     if record["scale"] is None:
         made = "no ball about the centre that was found, which is released"

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from jaxgeodp.pictures.plain_words import in_plain_words, in_unit, no_nearer
+from jaxgeodp.units import unit_of
 
 
 def worth(record: dict) -> Iterator[str]:
     """Yield in plain words what the guarantee of a release record is worth."""
-    if words := in_plain_words(record["guarantee"], "person" if record.get("unit") == "person" else "record"):
+    if words := in_plain_words(record["guarantee"], unit_of(record)):
         yield f"worth:   {words}"
 
 

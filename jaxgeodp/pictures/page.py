@@ -10,6 +10,7 @@ from jaxgeodp.pictures.lines import SEARCH, caption_of, is_found, is_moment, lan
 from jaxgeodp.pictures.mesh_page import TURN_MESH, mesh_canvas
 from jaxgeodp.pictures.plain_words import in_plain_words, in_unit, in_words, no_nearer
 from jaxgeodp.pictures.style import STYLE, TURN
+from jaxgeodp.units import several, unit_of
 
 _OF_NOTEBOOKS = 0.7
 _PLAIN = {"FrechetMean": "mean", "FrechetMedian": "median"}
@@ -43,8 +44,8 @@ def page_of(record: dict, digest: str, surface: tuple[np.ndarray, np.ndarray] | 
             [_canvas(lines), element("p", f"Turn it by hand; {caption_of(record)}.".replace("\n", "; "))],
             TURN,
         )
-    unit = "person" if record.get("unit") == "person" else "record"
-    places = f" places for {unit}s" if "count" in record else f" {unit}s"
+    unit = unit_of(record)
+    places = f" places for {several(unit)}" if "count" in record else f" {several(unit)}"
     promise = in_words(record["guarantee"], _change(record, unit))
     rows = {
         "Statistic": _words(record["statistic"]),
@@ -102,7 +103,7 @@ def page_of(record: dict, digest: str, surface: tuple[np.ndarray, np.ndarray] | 
 
 def fragment_of(record: dict) -> str:
     """Return a record's picture and guarantee as HTML for a notebook."""
-    unit = "person" if record.get("unit") == "person" else "record"
+    unit = unit_of(record)
     rows = {
         title_of(record): f"{_words(record['statistic'])}, n = {record['n']}, by {record['mechanism']}",
         "Promise": in_words(record["guarantee"], _change(record, unit)),

@@ -2,6 +2,8 @@
 
 import math
 
+from jaxgeodp.units import all_but_one
+
 _PROMISES = {
     "pure": "pure differential privacy with epsilon = {epsilon:g}: whatever anybody does with this value, no "
     "probability of any conclusion changes by more than a factor of e^{epsilon:g} = {factor:.3g} when {change}",
@@ -35,7 +37,7 @@ def in_plain_words(guarantee: dict, unit: str = "record") -> str:
 
     Args:
         guarantee: the entry of a release record.
-        unit: what is protected, "record" or "person".
+        unit: what is protected; see `unit_of`.
     """
     right = most_right(guarantee)
     if right is None:
@@ -45,7 +47,7 @@ def in_plain_words(guarantee: dict, unit: str = "record") -> str:
     else:
         guess = "for whom the last one is one of two that are equally likely, and who guesses which"
     return (
-        f"somebody who knows all other {unit}s, {guess}, is right at most {_percent(right)} of the time with this "
+        f"somebody who knows {all_but_one(unit)}, {guess}, is right at most {_percent(right)} of the time with this "
         "release, and half of the time without it"
     )
 

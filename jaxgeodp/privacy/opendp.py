@@ -10,6 +10,7 @@ from jaxgeodp.privacy.guarantee import (
     ZeroConcentratedDP,
 )
 from jaxgeodp.privacy.release import Release
+from jaxgeodp.units import several, unit_of
 
 # Version of this format; other versions read it with a warning.
 _OPENDP = "0.16.0"
@@ -69,10 +70,10 @@ def opendp_measurement(release: Release) -> dict:
         what = "groups" if "group" in record else f"neighbours that are '{relation}'"
         raise InputError(f"opendp_measurement: OpenDP has no metric for {what}.")
     measure, d_out, more = _distance(guarantee)
-    manifold, unit = record.get("manifold", {}), record.get("unit", "record")
+    manifold, units = record.get("manifold", {}), several(unit_of(record))
     known_size = relation.startswith(ADJACENCY)  # under add-remove n is the number of places
     domain = {
-        "atom_domain": {"description": f"{unit}s on {manifold.get('name', 'their space')}", **manifold},
+        "atom_domain": {"description": f"{units} on {manifold.get('name', 'their space')}", **manifold},
         "size": record.get("n") if known_size else None,
     }
     arguments = {
