@@ -16,7 +16,19 @@ from scipy import stats
 from strategies import cap, exhaustive, name
 from typer.testing import CliRunner
 
-from jaxgeodp import SPD, Euclidean, GeodesicBall, Hyperbolic, PlanarShapes, Rotations, Sphere
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    FrechetMedian,
+    GeodesicBall,
+    Hyperbolic,
+    KNGMechanism,
+    LaplaceMechanism,
+    PlanarShapes,
+    Rotations,
+    Sphere,
+    TangentLaplace,
+)
 from jaxgeodp.cli import app
 from jaxgeodp.cli.compare import of_other_balls
 from jaxgeodp.inference import (
@@ -473,9 +485,21 @@ def test_regions_cover_the_truth_and_shrink_with_n(described, monkeypatch):
     assert 1.0 < region.radius / (math.sqrt(described.population.variance / 2 / N) * 2.4477) < 1.5
     assert confidence_ball(described, 0.5).radius < region.radius
     alone = confidence_ball(described.mean)
-    assert alone.radius < region.radius and "clipped records" in alone.target
-    with pytest.raises(ValueError, match="level"):
-        confidence_ball(described, 1.0)
+    assert alone.radius < region.radius and alone.target == "the Frechet mean of the clipped records"
+    for level in (1.0, 0.9996):
+        with pytest.raises(ValueError, match="level"):
+            confidence_ball(described, level)
+
+
+def test_a_region_names_what_it_covers():
+    ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.7)
+    data = np.tile([[0.0, 0.0, 1.0], [0.6, 0.0, 0.8]], (20, 1))
+    for mechanism, target in (
+        (KNGMechanism(ball, 2.0, statistic=FrechetMedian()), "the Frechet median of the clipped records"),
+        (TangentLaplace(ball, 2.0), "the mean of the logarithms at the public centre of the clipped records"),
+        (LaplaceMechanism(ball, 2.0), "the Frechet mean of the clipped records"),
+    ):
+        assert confidence_ball(mechanism.release(data)).target == target
 
 
 def test_few_replicates_cover_as_often_as_many():
@@ -568,6 +592,8 @@ def test_equal_means_are_not_told_apart_and_others_are(described):
     other = describe(turned, Sphere(2), mu=5.0, ball=BALL)
     assert two_sample_test(described, same, draws=400).p_value > 0.01
     assert two_sample_test(described, other, draws=400).p_value == pytest.approx(1 / 401)
+    few, more = (two_sample_test(described, other, draws=draws).critical for draws in (18, 19))
+    assert math.isinf(few) and math.isfinite(more)  # 5 % of 18 are less than one
 
 
 def test_principal_geodesics_and_synthetic_records():

@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 
 import jax
 import numpy as np
@@ -170,6 +171,16 @@ def test_equal_weights_are_n_records():
         for weight in (1.0, 0.1, 1e300, 1e-300):
             own = checked_weights("x", [weight] * n, n)
             assert own.count == n and own.largest == pytest.approx(1.0 / n, rel=1e-12)
+
+
+def test_the_count_is_rounded_down_exactly():
+    """Shares that round to a whole number of records, but are less."""
+    shares = [1.0, *[1 / 3] * 3, 1.0]
+    for weights in (shares, [0.1] * 3 + [0.3], [5e-324] * 3, [1e308] * 40, [7.0, 1, 2, 4, 3]):
+        exact = [Fraction(weight) for weight in weights]
+        assert checked_weights("x", weights, len(weights)).count == sum(exact) // max(exact)
+    with pytest.raises(ValueError, match="more than half"):
+        checked_weights("x", [1.0, *[1 / 3] * 3], 4)  # by 3e-17
 
 
 def test_other_ways_and_guarantees():

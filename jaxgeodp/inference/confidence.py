@@ -4,30 +4,36 @@ import numpy as np
 
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.inference.description import Description, level_between
-from jaxgeodp.inference.regions import DRAWS, ConfidenceBall, TwoSampleTest, ball_of, compare
+from jaxgeodp.inference.regions import DRAWS, HIGHEST, ConfidenceBall, TwoSampleTest, ball_of, compare
 from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.privacy.release import Release
 
+_STATISTICS = {"FrechetMean": "Frechet mean", "FrechetMedian": "Frechet median"}
+
 
 def confidence_ball(released: Description | Release, level: float = 0.95) -> ConfidenceBall:
-    """Return an approximate confidence ball about a released mean; post-processing.
+    """Return an approximate confidence ball about a released value; post-processing.
 
     For a description it covers the mean of the population, clipped to the ball: the noise of the release and that of
     the sample count (a parametric bootstrap; its coverage is measured, not proven: docs/inference.md). For a single
-    release it covers the mean of the clipped records: only the noise of the release counts.
+    release it covers that release's statistic of the clipped records, as its record names it: only the noise counts. A
+    mean of logarithms can lie far from the Frechet mean where space is curved and records lie far from the centre.
 
     Args:
-        released: what `describe` gave, or a release of a mean.
-        level: in (0, 1); of a single release .95, which its record states.
+        released: what `describe` gave, or a release.
+        level: in (0, 1), of a description at most .9995 (2000 replicates); of a single release .95, which its record
+            states.
 
     Returns:
-        The ball, whose ``target`` says which mean it covers.
+        The ball, whose ``target`` says what it covers.
 
     Raises:
         ValueError: the level is out of range, or the record does not state its expected error.
     """
     level = level_between("confidence_ball", level)
     if isinstance(released, Description):
+        if level > HIGHEST:
+            raise InputError(f"confidence_ball: level must be at most {HIGHEST:.4f}, as there are {DRAWS} replicates.")
         return ball_of(released.population, released.procedure, level)
     if not isinstance(released, Release):
         raise InputError(f"confidence_ball: needs a Description or a Release, got {type(released).__name__}.")
@@ -36,8 +42,8 @@ def confidence_ball(released: Description | Release, level: float = 0.95) -> Con
     except InputError:
         raise InputError(
             f"confidence_ball: the error of this release of {released.record['mechanism']} is not in its record and "
-            "cannot be simulated (a ball found privately, a private number of records, a shape, steps, a shrunk "
-            "value, or not a mean); for a description, give all of it, confidence_ball(found)."
+            "cannot be simulated (a ball found privately, a private number of records, a shape, steps, a shrunk value, "
+            "or another statistic); for a description, give all of it, confidence_ball(found)."
         ) from None
     if level != stated.level:
         raise InputError(
@@ -45,7 +51,8 @@ def confidence_ball(released: Description | Release, level: float = 0.95) -> Con
             "give that level."
         )
     manifold = manifold_of(released.record["manifold"])
-    target = "the Frechet mean of the clipped records"
+    statistic = str(released.record["statistic"])
+    target = f"the {_STATISTICS.get(statistic, statistic)} of the clipped records"
     return ConfidenceBall(manifold, np.asarray(released.value), stated.radius, level, target)
 
 

@@ -29,6 +29,8 @@ from jaxgeodp.statistics import frechet_mean
 _NUMBERS = 2**19
 #: Replicates of a bootstrap.
 DRAWS = 2000
+#: Highest level of a region of so many.
+HIGHEST = DRAWS / (1.0 + DRAWS)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -82,7 +84,7 @@ class TwoSampleTest:
     Attributes:
         p_value: (1 + replicates at least as far apart)/(1 + replicates).
         distance: of the two released means.
-        critical: distance that is exceeded with probability .05 if the means are one.
+        critical: distance that is exceeded with probability .05 if the means are one; infinite for less than 19 draws.
     """
 
     p_value: float
@@ -98,7 +100,7 @@ def ball_of(
     Args:
         population: fitted.
         procedure: of the mean's release.
-        level: in (0, 1).
+        level: in (0, 1); from draws/(1 + draws) on the radius is infinite.
         draws: replicates, at least 2.
         seed: of the replicates; one seed for all regions makes a reader's region reproducible.
     """
@@ -108,7 +110,9 @@ def ball_of(
 
 
 def _quantile(values, level: float) -> float:
-    """Return the order statistic that exceeds a further draw with probability ``level``, for any number of draws."""
+    """Return the order statistic that exceeds a further draw with probability ``level``; infinite for too few draws."""
+    if level * (len(values) + 1) > len(values):
+        return math.inf
     return float(np.quantile(values, level, method="weibull"))
 
 

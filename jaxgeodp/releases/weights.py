@@ -1,6 +1,7 @@
 """Public weights of records: every theorem for n records holds with the largest weight in place of 1/n."""
 
 import dataclasses
+import fractions
 import math
 from typing import Any
 
@@ -69,11 +70,25 @@ def checked_weights(owner: str, weights: Any, n: int) -> Weights:
         values = np.empty(0)
     if values.shape != (n,) or not np.all(np.isfinite(values) & (values > 0.0)):
         raise InputError(f"{owner}: weights must be one finite number above zero for each record, without a header.")
-    shares = values / np.max(values)  # the sum of which is not too large
-    total = math.fsum(shares)
-    if total < 2.0:
+    largest = np.max(values)
+    shares = values / largest  # the sum of which is not too large
+    count = _times(values, largest, math.floor(math.fsum(shares)) + 1)
+    if count < 2:
         raise InputError(
             f"{owner}: one of the weights is more than half of their sum, so the mean would disclose that record; "
             "choose more equal weights."
         )
-    return Weights(shares / total, math.floor(total))
+    return Weights(shares / math.fsum(shares), count)
+
+
+def _times(values, largest, most: int) -> int:
+    """Return how many times, at most ``most``, the largest goes into the sum of values: exactly, rounded down."""
+    scaled = np.ldexp(values, -np.frexp(largest)[1]).tolist()  # the sum of which is not too large; `fsum` is exact
+    one = max(scaled)
+
+    def below(count):
+        product = fractions.Fraction(one) * count  # a sum of two floats
+        first = float(product)
+        return math.fsum([*scaled, -first, -float(product - fractions.Fraction(first))]) < 0.0
+
+    return next(count for count in range(most, 0, -1) if count == 1 or not below(count))
