@@ -27,6 +27,7 @@ from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.records import Source
 
 N = 12
+WHO = ["a", " b ", 7, "b", "7", "c", 7, "d", "e", "f", "g", "h"]
 RNG = np.random.default_rng(0)
 FACTORS = RNG.normal(size=(N, 3, 9))
 MATRICES = FACTORS @ FACTORS.swapaxes(1, 2) / 9
@@ -421,6 +422,35 @@ LAYOUTS = {
         "a.csv", text(MATRICES[:, [1, 0, 1], [0, 0, 1]], ["cov_yx", "var_x", "var_y"]), "spd", HEADED,
         MATRICES[:, :2, :2],
     ),
+    **{
+        f"covariances by {own[1]}": ("a.csv", text(MATRICES[:, *UPPER], own), "spd", HEADED, MATRICES)
+        for own in (
+            ["var_1", "cov_1_2", "cov_1_3", "var_2", "cov_2_3", "var_3"],
+            ["v1", "c12", "c13", "v2", "c23", "v3"],
+            ["var1", "cov12", "cov13", "var2", "cov23", "var3"],
+            ["varx", "covxy", "covxz", "vary", "covyz", "varz"],
+            ["sigma_x2", "sigma_xy", "sigma_xz", "sigma_y2", "sigma_yz", "sigma_z2"],
+            ["var(a)", "cov(a;b)", "cov(a;c)", "var(b)", "cov(b;c)", "var(c)"],
+            ["Fz-Fz", "Fz-Cz", "Fz-Pz", "Cz-Cz", "Cz-Pz", "Pz-Pz"],
+            ["cov.F3.F3", "cov.F3.C4", "cov.F3.O1", "cov.C4.C4", "cov.C4.O1", "cov.O1.O1"],
+        )
+    },
+    "correlations by pairs of words": (
+        "a.csv", text(CORRELATIONS[:, *np.triu_indices(4, 1)], ["a.b", "a.c", "a.d", "b.c", "b.d", "c.d"]),
+        "correlations", HEADED, CORRELATIONS,
+    ),
+    "columns that are only counted": (
+        "a.csv", text(MATRICES[:, *np.tril_indices(3)], ["f_1", "f_2", "f_3", "f_4", "f_5", "f_6"]), "spd", HEADED,
+        MATRICES,
+    ),
+    "words that are no entries": (
+        "a.csv", text(MATRICES[:, *UPPER], ["power", "theta", "Cz", "alpha", "Pz", "beta"]), "spd", HEADED,
+        "say --triangle lower",
+    ),
+    "words that are no entries, and the triangle": (
+        "a.csv", text(MATRICES[:, *UPPER], ["power", "theta", "Cz", "alpha", "Pz", "beta"]), "spd",
+        HEADED | {"triangle": "upper"}, MATRICES,
+    ),
     "quaternions as points": (
         "a.csv", text(TURNS.as_quat(), ["q_x", "q_y", "q_z", "q_w"]), "sphere", HEADED, TURNS.as_quat()
     ),
@@ -783,6 +813,20 @@ def test_a_long_row_of_a_sheet_is_one_record(tmp_path):
     found = read(tmp_path / "a.xlsx", "sphere", expect_n=N)
     assert np.isnan(found[5]).all()
     np.testing.assert_allclose(np.delete(found, 5, axis=0), np.delete(DIRECTIONS, 5, axis=0), rtol=1e-15)
+
+
+def test_labels_of_a_sheet(tmp_path):
+    book = pytest.importorskip("openpyxl").Workbook()
+    for row in (["x", "y", "z", "who"], *([*own, name] for own, name in zip(DIRECTIONS.tolist(), WHO, strict=True))):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    command = ["release", tmp_path / "a.xlsx", "--manifold", "sphere", "--header", "--person", "who", "--radius", ".7"]
+    command += ["--center", "origin", "--epsilon", "5", "--mechanism", "laplace", "--out", tmp_path / "a.json"]
+    done = CliRunner().invoke(app, list(map(str, command)))
+    assert done.exit_code == 0, done.output
+    record = json.loads((tmp_path / "a.json").read_text())
+    # 7 and "7", "b" and " b " are one.
+    assert record["unit"] == "person" and record["n"] == len(set(map(str.strip, map(str, WHO))))
 
 
 def test_numbers_of_a_sheet_that_are_too_large_or_no_dates_are_records(tmp_path):

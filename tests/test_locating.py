@@ -674,6 +674,12 @@ def test_plans_and_audits_of_searches():
     words = " ".join(done.output.split())
     assert f"release: LaplaceMechanism, epsilon = {share:.4g}" in words and f"with {1.0 / share:.2f} times" in words
     assert "release: WrappedGaussian, mu = " in words
+    done = runner.invoke(app, [*plan, "--mu", "0.01", "--json"])  # the one that cannot be is told, too
+    found = json.loads(done.output)
+    assert found["n"] == 1000 and [set(own) & {"epsilon", "mu"} for own in found["searches"]] == [{"epsilon"}, {"mu"}]
+    pure, refused = found["searches"]
+    assert pure["release"]["mechanism"] == "LaplaceMechanism" and pure["release"]["epsilon"] == share
+    assert len(pure["release"]["errors"]) == 5 and "too few" in refused["refusal"]
     for more, said in (
         (["--center", "origin"], "must be given together"),
         (["--plot", "plan.png"], "--plot needs a public ball"),

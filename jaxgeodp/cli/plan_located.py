@@ -1,6 +1,7 @@
 """``jaxgeodp plan --center auto --radius auto``: what a search for the ball costs, before any data are touched."""
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.frame import OUTPUT, say
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.locating import LocatedMechanism
@@ -29,13 +30,15 @@ def plan_located(space: Manifold, n: int, epsilon: float | None, mu: float | Non
             refusals[name] = refusal
     if not found:
         raise next(iter(refusals.values()))
-    for name, law in found.items():
-        _tell(law, name, strengths[name])
+    plans = [_told(law, name, strengths[name]) for name, law in found.items()]
+    refused = [{name: strengths[name], "refusal": str(refusal)} for name, refusal in refusals.items()]
+    tell(manifold=str(space), n=n, searches=plans + refused)
     for name, refusal in refusals.items():
         say(f"{name} = {strengths[name]:g}: {refusal}")
 
 
-def _tell(law, name, strength):
+def _told(law, name, strength) -> dict:
+    """Print a search; return it for ``--json``."""
     plan = law.schedule
     wide = [part for part in plan.parts if part.open]
     say(f"{name} = {strength:g}, n = {law.n}, {law.manifold}: {plan.rounds} round{'s' * (plan.rounds > 1)}.")
@@ -57,10 +60,14 @@ def _tell(law, name, strength):
         "same noise: who knows a smaller one needs no search."
     )
     say("Expected error of the release about the mean of the clipped records, by the radius of the ball that is found:")
-    radii = law.last.radii
+    radii, errors = law.last.radii, []
     for radius in [radii[-1 - 4 * j] for j in range(_RADII) if 4 * j < len(radii)][::-1]:
         with OUTPUT.status("Simulating ..."):
             error = expected_error(
                 law.last.mechanism(GeodesicBall(law.manifold, law.manifold.origin, radius)), law.n, Idealized()
             )
         say(f"  {radius:10.4g}  {error.mean:.4g} (95% below {error.radius:.4g})")
+        errors.append({"radius_of_ball": float(radius)} | error._asdict())
+    noise = {"counts": plan.counts if wide else None, "last_counts": plan.last_counts}
+    rest = {"mechanism": last["mechanism"], name: float(plan.rest), "errors": errors}
+    return {name: strength, "rounds": plan.rounds} | noise | {"release": rest}

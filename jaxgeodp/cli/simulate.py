@@ -69,13 +69,13 @@ def simulate(
                 report(cell.label, done, replicates)
 
             errors = run_replicates(chosen, generator, n, replicates, seed, cell.label, progress=advance)
-    for name in ("distance", "euclidean"):
+    for name, words in {"distance": "distance", "euclidean": "Euclidean distance"}.items():
         values = getattr(errors, name)
         values = values[values == values]
         if values.size > 1:
             error = values.std(ddof=1) / math.sqrt(values.size)
             mean = f"{values.mean():.5g} +- {2 * error:.1g} (two standard errors)"
-            say(f"mean {name} distance of a release from the mean: {mean}")
+            say(f"mean {words} of a release from the mean: {mean}")
     told = isinstance(chosen, BallMechanism)
     scale = f"scale {chosen.scale(n):.4g}, " if told else ""
     proposals = f", {errors.proposals.mean():.3g} proposals per draw" if told else ""

@@ -127,8 +127,9 @@ class Sweep:
             raise InputError("sweep: mechanisms, n and calibrations must each have at least one entry.")
         if gaussian and not self.mu:
             raise InputError(f"sweep: {gaussian[0]} needs mu, a list of privacy parameters.")
-        if len(gaussian) < len(self.mechanisms) and not self.epsilon:
-            raise InputError("sweep: epsilon is missing, a list of privacy parameters.")
+        others = [name for name in self.mechanisms if name not in gaussian]
+        if others and not self.epsilon:
+            raise InputError(f"sweep: {others[0]} needs epsilon, a list of privacy parameters.")
 
     def cells(self) -> list[Cell]:
         """Return all combinations, in a fixed order."""

@@ -37,6 +37,38 @@ def read_xlsx(
     Raises:
         ValueError: no such sheet, more than `MOST_BYTES`, or openpyxl is not there.
     """
+    rows = _rows_of_sheet(path, choose)
+    names = tuple("" if cell is None else str(cell).strip() for cell in rows[0]) if header and rows else None
+    body = rows[1:] if header else rows
+    widths = collections.Counter(map(len, body))
+    width = len(names) if names is not None else usual_width(widths) if widths else 0
+    check_size(path, (len(body), width))
+    table = np.full((len(body), width), np.nan)
+    for record, row in zip(table, body, strict=True):
+        if len(row) <= width:  # as in a table of text, a longer one is none
+            record[: len(row)] = [_number(cell, decimal) for cell in row]
+    return table, names
+
+
+def labels_in_xlsx(path: pathlib.Path, choose: Choose, header: bool, place: int) -> list:
+    """Return the cells of a column of a sheet as labels: numbers or words, None where a cell is empty.
+
+    Args:
+        path, choose, header: see `read_xlsx`.
+        place: of the column, from 0.
+
+    Raises:
+        ValueError: see `read_xlsx`.
+    """
+    cells = [row[place] if place < len(row) else None for row in _rows_of_sheet(path, choose)[bool(header) :]]
+    return [
+        cell if isinstance(cell, int | float) else (str(cell).strip() or None) if cell is not None else None
+        for cell in cells
+    ]
+
+
+def _rows_of_sheet(path, choose) -> list[list]:
+    """Return the rows of a sheet without trailing empty cells, and without empty rows at the end."""
     openpyxl = _library("openpyxl", path)
     with zipfile.ZipFile(path) as archive:
         if sum(member.file_size for member in archive.infolist()) > MOST_BYTES:
@@ -54,16 +86,7 @@ def read_xlsx(
         book.close()
     while rows and not rows[-1]:
         rows.pop()
-    names = tuple("" if cell is None else str(cell).strip() for cell in rows[0]) if header and rows else None
-    body = rows[1:] if header else rows
-    widths = collections.Counter(map(len, body))
-    width = len(names) if names is not None else usual_width(widths) if widths else 0
-    check_size(path, (len(body), width))
-    table = np.full((len(body), width), np.nan)
-    for record, row in zip(table, body, strict=True):
-        if len(row) <= width:  # as in a table of text, a longer one is none
-            record[: len(row)] = [_number(cell, decimal) for cell in row]
-    return table, names
+    return rows
 
 
 def _without_end(row):

@@ -14,7 +14,13 @@ _NUMBER = re.compile(r"\d+")
 _BY_LETTERS = re.compile(r"(.*?[ _.\[(-]?)([xyz])[ _,.-]?([xyz])((?:[^a-z0-9].*)?)", re.IGNORECASE)
 _PART = re.compile(r"[wxyzrijk]", re.IGNORECASE)
 _UNIT = re.compile(r"\s*[\[(].*")
-_MOMENT = re.compile(r"(var|cov|corr?|sd|s|r)[ _.-]")
+_MOMENT = re.compile(r"(var(?:iance)?|cov(?:ariance)?|corr?(?:elation)?|sigma|sd|s|r)[ _.-]")
+_MOMENTS = r"var(?:iance)?|cov(?:ariance)?|corr?(?:elation)?|sigma|sd|[vcsr]"
+# var1, cov12; varx, cov_xy, sigma_x2.
+_GLUED = re.compile(rf"(?:{_MOMENTS})[ _.-]?(?:([0-9])([0-9])?|([a-z])([a-z])?2?)")
+_WORD = re.compile(r"[^\W_]+")
+# x1, f 2, col_3, a: names that only count.
+_COUNTED = re.compile(r"[^\W\d]*[ _.-]?\d+|[a-z]", re.IGNORECASE)
 _REAL_FIRST = {"w": "w", "x": "x", "y": "y", "z": "z", "r": "w", "i": "x", "j": "y", "k": "z"}
 # Parts of a translation; without a prefix only where no other columns could be meant.
 _PLACE = re.compile(r"(.*?[ _.-])??(t|p|pos|position|trans|translation|loc|location)?[ _.-]?([xyz123])", re.IGNORECASE)
@@ -60,8 +66,9 @@ def entries_in(names: tuple[str, ...]) -> list[tuple[int, int]] | None:
 
 
 def stated_entries(names: tuple[str, ...]) -> list[tuple[int, int]] | None:
-    """Parse the entries of a symmetric matrix, as `entries_in` or from var_a, cov_ab, var_b."""
-    return entries_in(names) or _by_pairs(names)
+    """Parse the entries of a symmetric matrix, as `entries_in` or from pairs of labels: var_a, cov_ab; Fz-Fz, Fz-Cz."""
+    readings = (_letters, _glued, _words, _words_behind_moments)
+    return entries_in(names) or next(filter(None, (_by_pairs(reading(names)) for reading in readings)), None)
 
 
 def _by_numbers(names):
@@ -91,27 +98,55 @@ def _by_letters(names):
     return [("xyz".index(own[2].lower()), "xyz".index(own[3].lower())) for own in read]
 
 
-def _by_pairs(names):
-    """Parse names such as var_a, cov_ab, var_b that cover all pairs of some letters."""
+def _letters(names):
+    """Return the letters of names such as var_a, cov_ab; None where one is not such."""
     words = [_MOMENT.sub("", name.strip().lower()) for name in names]
-    if not all(word.isalpha() and len(word) in (1, 2) for word in words) or len(set("".join(words))) < 2:
-        return None
-    # The order of the letters is that of the diagonal, else the one in which the columns are a triangle by rows.
-    diagonal = [word[0] for word in words if word[0] == word[-1]]
-    met = list(dict.fromkeys("".join(words)))
-    letters = diagonal or next((own for own in (met, sorted(met)) if _are_by_rows(words, own)), None)
-    if letters is None or set(letters) != set(met) or len(set(letters)) < len(letters):
-        return None
-    entries = [(letters.index(word[0]), letters.index(word[-1])) for word in words]
-    pairs = {tuple(sorted(entry)) for entry in entries}
-    off = {(i, j) for j in range(len(letters)) for i in range(j)}
-    whole = off | {(k, k) for k in range(len(letters))}
-    return entries if len(pairs) == len(names) and pairs in (off, whole) else None
+    return [tuple(word) for word in words] if all(word.isalpha() and len(word) < 3 for word in words) else None
 
 
-def _are_by_rows(words, letters) -> bool:
-    """Return whether pairs of letters are ordered as a lower or upper triangle by rows."""
-    entries = [(letters.index(word[0]), letters.index(word[-1])) for word in words]
+def _glued(names):
+    """Return the labels of names such as var1, cov12, varx, covxy, sigma_x2; None where one is not such."""
+    found = [_GLUED.fullmatch(name.strip().lower()) for name in names]
+    return [tuple(filter(None, own.groups())) for own in found if own] if all(found) else None
+
+
+def _words(names):
+    """Return the labels of names such as Fz-Fz, Fz-Cz; None where one is not such."""
+    words = [tuple(_WORD.findall(name.lower())) for name in names]
+    return words if all(0 < len(own) < 3 for own in words) else None
+
+
+def _words_behind_moments(names):
+    """Return the labels of names such as var(a), cov(a,b), corr.Fz.Cz; None where one is not such."""
+    words = [tuple(_WORD.findall(name.lower())) for name in names]
+    return (
+        [own[1:] for own in words]
+        if all(1 < len(own) < 4 and re.fullmatch(_MOMENTS, own[0]) for own in words)
+        else None
+    )
+
+
+def _by_pairs(pairs):
+    """Return entries from one or two labels of each column that cover all pairs of some labels; None if they do not."""
+    if pairs is None or len(met := list(dict.fromkeys(label for own in pairs for label in own))) < 2:
+        return None
+    # The order of the labels is that of the diagonal, else the one in which the columns are a triangle by rows.
+    diagonal = [own[0] for own in pairs if own[0] == own[-1]]
+    labels = diagonal or next((own for own in (met, sorted(met)) if _are_by_rows(pairs, own)), None)
+    if labels is None or set(labels) != set(met) or len(set(labels)) < len(labels):
+        return None
+    entries = [(labels.index(own[0]), labels.index(own[-1])) for own in pairs]
+    off = {(i, j) for j in range(len(labels)) for i in range(j)}
+    parts = [off, off | {(k, k) for k in range(len(labels))}]
+    if len(set(entries)) == len(pairs) == len(labels) ** 2:
+        return entries
+    once = {(min(entry), max(entry)) for entry in entries}
+    return entries if len(once) == len(pairs) and once in parts else None
+
+
+def _are_by_rows(pairs, labels) -> bool:
+    """Return whether pairs of labels are ordered as a lower or upper triangle by rows."""
+    entries = [(labels.index(own[0]), labels.index(own[-1])) for own in pairs]
     lower, upper = all(i >= j for i, j in entries), all(i <= j for i, j in entries)
     return (lower or upper) and entries == sorted(entries)
 
@@ -132,6 +167,11 @@ def _symmetric(table, names, kind, layout):
     entries = stated_entries(names)
     if entries is None:
         _check_others(names)
+        if len(names) > 3 and layout.triangle is None and not all(_COUNTED.fullmatch(name.strip()) for name in names):
+            raise InputError(
+                f"the names of its columns, {', '.join(names[:7])}, do not tell which entries of matrices they are: "
+                "say --triangle lower (11, 21, 22, 31, ...) or upper (11, 12, 13, ..., 22, ...), by rows."
+            )
         return table, layout
     size = 1 + max(max(entry) for entry in entries)
     places = {entry: place for place, entry in enumerate(entries)}

@@ -22,7 +22,7 @@ from jaxgeodp.io.charts import chart_named
 from jaxgeodp.io.column_names import order_of_axes
 from jaxgeodp.io.csv_files import TABLES, read_csv, words_in
 from jaxgeodp.io.folders import files_in, read_folder
-from jaxgeodp.io.foreign_files import read_hdf5, read_mat, read_xlsx
+from jaxgeodp.io.foreign_files import labels_in_xlsx, read_hdf5, read_mat, read_xlsx
 from jaxgeodp.io.landmark_files import read_nts, read_tps
 from jaxgeodp.io.layout import (
     Layout,
@@ -39,7 +39,7 @@ from jaxgeodp.manifolds.names import check_name, name_of
 from jaxgeodp.manifolds.tables import from_upper_triangles
 
 _OF_LANDMARKS = {".tps": read_tps, ".nts": read_nts, ".dta": read_nts}
-_ARRAYS = (".npz", ".mat", ".h5", ".hdf5", ".xlsx")
+_ARRAYS = (".npz", ".mat", ".h5", ".hdf5")
 _SUFFIXES = (".npy", ".npz", *TABLES, ".parquet", *_OF_LANDMARKS, *SPECIMENS, ".xlsx", ".mat", ".h5", ".hdf5")
 # In folders with a file a record.
 _IN_FOLDERS = (".npy", *TABLES, *_OF_LANDMARKS, *SPECIMENS)
@@ -271,6 +271,10 @@ def _labels(path, suffix, layout, option):
     if suffix == ".parquet":
         names = names_in(path)
         return labels_in(path, label_columns(layout, names, len(names))[option])
+    if suffix == ".xlsx":
+        choose = _chosen(path, "array", layout.array)
+        table, names = read_xlsx(path, choose, layout.header, layout.decimal)
+        return labels_in_xlsx(path, choose, layout.header, label_columns(layout, names, table.shape[1])[option])
     if suffix == ".npz":
         labels = read_npz(path, _chosen(path, option, getattr(layout, option)))
         if labels.shape not in ((len(labels),), (len(labels), 1)):
@@ -278,7 +282,7 @@ def _labels(path, suffix, layout, option):
         return labels.reshape(len(labels))
     if suffix != ".npy":
         raise InputError(
-            f"--{option} needs a table with one row per record (.csv, .parquet, .npy) or .npz, got {suffix}."
+            f"--{option} needs a table with one row per record (.csv, .parquet, .xlsx, .npy) or .npz, got {suffix}."
         )
     table = read_npy(path)
     if table.ndim != 2:
