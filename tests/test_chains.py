@@ -155,6 +155,15 @@ def test_the_step_size_is_adapted_in_the_warm_up_only():
     assert np.all(np.asarray(cold.acceptance) > 0.7)
 
 
+def test_a_chain_that_starts_where_the_density_is_zero_stays_and_says_so():
+    def log_density(x):
+        return jnp.where(jnp.abs(x[0]) < 1.0, 0.0, -jnp.inf)
+
+    chains = metropolis(jax.random.key(0), Euclidean(1), log_density, jnp.asarray([50.0]), 20, 50, num_chains=3)
+    assert np.all(chains.points == 50.0) and np.all(chains.acceptance == 0.0)
+    assert np.all(np.isfinite(chains.step_size))
+
+
 def test_thinning_keeps_every_so_many_moves_of_the_same_chain():
     sphere = Sphere(2)
     pole = jnp.asarray(sphere.origin)

@@ -19,6 +19,7 @@ from jaxgeodp import (
     Euclidean,
     Grassmann,
     Hyperbolic,
+    LogEuclidean,
     Manifold,
     PlanarShapes,
     Product,
@@ -87,6 +88,43 @@ def test_law(manifold, law):
 @pytest.mark.parametrize("law", sorted(LAWS.keys() - {"hessian_of_distance", "volume", "minimal_geodesics"}))
 def test_law_in_single_precision(manifold, law):
     LAWS[law](manifold, "float32")
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-5, 1e-7, 0.0])
+def test_transport_keeps_its_digits_near_the_antipode(gap):
+    """Along the equator the geodesic's direction turns with it, and the pole stays."""
+    sphere = Sphere(2)
+    p, v = jnp.asarray([1.0, 0.0, 0.0]), jnp.asarray([0.0, 1.0, 0.0])
+    q = jnp.asarray([-math.cos(gap), math.sin(gap), 0.0])
+    expected = [-math.sin(gap), -math.cos(gap), 0.0] if gap else v  # on to the antipode by any geodesic
+    np.testing.assert_allclose(sphere.transport(p, q, v), expected, atol=1e-8)
+    np.testing.assert_allclose(sphere.transport(p, q, jnp.asarray([0.0, 0.0, 1.0])), [0.0, 0.0, 1.0], atol=1e-15)
+
+
+def _third_derivative(function, step=1e-3):
+    """By JAX, and by differences of the second; None for the first where it is refused."""
+    second = jax.jit(jax.grad(jax.grad(function)))
+    wide, narrow = ((second(h) - second(-h)) / (2.0 * h) for h in (step, 0.5 * step))
+    try:
+        found = jax.jit(jax.grad(jax.grad(jax.grad(function))))(0.0)
+    except TypeError:
+        found = None
+    return found, (4.0 * narrow - wide) / 3.0
+
+
+@pytest.mark.parametrize("manifold", exhaustive(*ONE_OF_EACH_KIND, LogEuclidean(3), *MORE), ids=name)
+def test_third_derivatives_are_right_or_refused(manifold):
+    length = 0.5 * reach(manifold)
+    p = a_point(manifold, 1)
+    v, w, u = (a_tangent(manifold, p, seed, share * length) for seed, share in ((2, 0.4), (3, 0.3), (4, 0.2)))
+    q = manifold.exp(p, v)
+    for function in (
+        lambda t: manifold.squared_dist(q, manifold.exp(p, w + t * u)),
+        lambda t: manifold.log_det_exp(p, v + t * u),
+    ):
+        found, expected = _third_derivative(function)
+        if found is not None:
+            np.testing.assert_allclose(found, expected, atol=1e-6, rtol=1e-5)
 
 
 # In two dimensions the laws leave no other transport: an isometry that keeps the direction of the geodesic.

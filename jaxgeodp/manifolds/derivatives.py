@@ -4,6 +4,7 @@ In normal coordinates z -> exp_p(sum_i z_i e_i) with an orthonormal frame e_i, t
 Hessian of f at p are the ordinary ones at z = 0.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -74,6 +75,26 @@ def as_if_of(value, *arrays) -> Any:
         if jnp.size(array) and not jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
             value = jnp.where(jnp.ravel(array)[0] == 0, value, value)
     return value
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def not_further(known: str, coefficients, variable):
+    """Return the coefficients of a derivative, and refuse to differentiate them: they were made without the variable.
+
+    Args:
+        known: what is known, for the refusal.
+        coefficients: any array.
+        variable: what they depend on.
+
+    Raises:
+        TypeError: it is differentiated.
+    """
+    return coefficients
+
+
+@not_further.defjvp
+def _not_further_jvp(known, primals, tangents):
+    raise TypeError(f"{known}; no more are known.")
 
 
 def _in_normal_coordinates(manifold, fun, point, frame):

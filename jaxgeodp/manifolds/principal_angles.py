@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.manifolds.analytic import sinc_sqrt
+from jaxgeodp.manifolds.derivatives import not_further
 
 
 def _chebyshev_ratio(degree):
@@ -146,7 +147,7 @@ def _jacobian_gradient(single, gram, values, vectors):
 
 @_jacobian_gradient.defjvp
 def _jacobian_gradient_jvp(single, primals, tangents):
-    _, values, vectors = primals
+    gram, values, vectors = primals
     slopes = jax.grad(_log_jacobian_of_squares, 1)(single, values)
     bend = jax.hessian(_log_jacobian_of_squares, 1)(single, values)
     differences = values[:, None] - values[None, :]
@@ -154,6 +155,8 @@ def _jacobian_gradient_jvp(single, primals, tangents):
     # (slopes_i - slopes_j)/(a_i - a_j), with its limit at equal eigenvalues made symmetric (second-order error).
     limit = 0.5 * (jnp.diag(bend)[:, None] + jnp.diag(bend)[None, :]) - bend
     quotient = jnp.where(near, limit, (slopes[:, None] - slopes[None, :]) / jnp.where(near, 1.0, differences))
+    known = "two derivatives of the volume density of Grassmann manifolds are known"
+    bend, quotient = not_further(known, bend, gram), not_further(known, quotient, gram)
     rotated = vectors.T @ _symmetric_part(tangents[0]) @ vectors
     diagonal = jnp.diag(bend @ jnp.diag(rotated))
     off_diagonal = quotient * (rotated - jnp.diag(jnp.diag(rotated)))

@@ -56,6 +56,8 @@ def log_moments(base, points, weights):
 
     log_p(q) = slope(q) q + (log(det q/det p)/2 - slope(q) m(q)) p with m = tr(p^-1 q)/2, which is linear in q.
     """
+    unit = _unit(base)
+    base, points = base / unit, points / unit
     a, b, c = base[0, 0], 0.5 * (base[0, 1] + base[1, 0]), base[1, 1]
     det_base = a * c - b * b
     half_inverse = 0.5 / det_base * jnp.stack([c, -b, -b, a])
@@ -68,7 +70,7 @@ def log_moments(base, points, weights):
     along_points = ((weights * slope) @ flat).reshape(2, 2)
     along_base = weights @ (half_log_det - slope * middle)
     total = 0.5 * (along_points + along_points.T) + along_base * base
-    return total, weights @ (2.0 * half_log_det**2 + 2.0 * gap * slope**2)
+    return unit * total, weights @ (2.0 * half_log_det**2 + 2.0 * gap * slope**2)
 
 
 def newton_moments(base, points, weights) -> NewtonMoments:
@@ -77,6 +79,8 @@ def newton_moments(base, points, weights) -> NewtonMoments:
     Whitened, q = m I + [[d1, d2], [d2, -d1]], linear in q. The Hessian of half the squared distance is 1 along I and
     along d, and z coth z across d, z = artanh(|d|/m) = slope |d|; so z coth z = slope m.
     """
+    unit = _unit(base)
+    base, points = base / unit, points / unit
     root = cholesky(base)
     one, below, two = 1.0 / root[0, 0], -root[1, 0] / (root[0, 0] * root[1, 1]), 1.0 / root[1, 1]
     # Rows: q11, q12, q21, q22; columns: m, d1, d2.
@@ -105,7 +109,7 @@ def newton_moments(base, points, weights) -> NewtonMoments:
     step_second = (h11 * along_second - h12 * along_first) / determinant
 
     def tangent(m, d1, d2):
-        return root @ jnp.array([[m + d1, d2], [d2, m - d1]]) @ root.T
+        return unit * (root @ jnp.array([[m + d1, d2], [d2, m - d1]]) @ root.T)
 
     total, step = tangent(identity, along_first, along_second), tangent(identity, step_first, step_second)
     return NewtonMoments(total, square, step, 0.0)
@@ -113,10 +117,11 @@ def newton_moments(base, points, weights) -> NewtonMoments:
 
 def harmonic_mean(points, weights):
     """Return ``(sum_i w_i q_i^-1)^-1``."""
-    flat = points.reshape(-1, 4)
+    unit = _unit(points[0])
+    flat = (points / unit).reshape(-1, 4)
     det = flat[:, 0] * flat[:, 3] - flat[:, 1] * flat[:, 2]
     adjugate = ((weights / det) @ flat).reshape(2, 2)  # of the mean inverse
-    return adjugate / (adjugate[0, 0] * adjugate[1, 1] - adjugate[0, 1] * adjugate[1, 0])
+    return unit * adjugate / (adjugate[0, 0] * adjugate[1, 1] - adjugate[0, 1] * adjugate[1, 0])
 
 
 def cholesky(a):
@@ -133,6 +138,12 @@ def whiten(root, x):
     inverse = jnp.array([[one, jnp.zeros_like(one)], [-off * one * two, two]])
     product = inverse @ (0.5 * (x + x.T)) @ inverse.T
     return 0.5 * (product + product.T)
+
+
+def _unit(a: jax.Array) -> jax.Array:
+    """Return a power of two of the size of the entries: no determinant of what is divided by it underflows."""
+    size = jax.lax.stop_gradient(a[0, 0] + a[1, 1])
+    return jnp.ldexp(jnp.ones_like(size), jnp.frexp(size)[1])
 
 
 def _identity(a):

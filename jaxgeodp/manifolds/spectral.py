@@ -22,7 +22,7 @@ import numpy as np
 
 import jaxgeodp.manifolds.spd3 as spd3
 from jaxgeodp.manifolds.analytic import log_sinhc_sqrt
-from jaxgeodp.manifolds.derivatives import as_if_of
+from jaxgeodp.manifolds.derivatives import as_if_of, not_further
 from jaxgeodp.manifolds.jacobi import SIZES, eigen_of_many
 from jaxgeodp.manifolds.newton import NewtonMoments, solve, solve_preconditioned
 
@@ -201,24 +201,24 @@ def eigh_of_definite(matrices):
 
 
 class _ScalarFunction:
-    """A scalar function with its normalised derivatives ``f^(j)(x)/j!`` and the scale of its variation."""
+    """A scalar function, the scale s of its variation, and its derivatives ``f^(m)(x)/m! s(x)^j`` of order m >= 1."""
 
     def __init__(self, value: Callable, taylor: Callable, scale: Callable):
         self.value, self.taylor, self.scale = value, taylor, scale
 
 
-def _log_taylor(x, order):
-    return jnp.log(x) if order == 0 else -((-1.0 / x) ** order) / order
+def _log_taylor(x, order, j):
+    return (-1.0) ** (order + 1) / order * x ** (j - order)
 
 
-def _sqrt_taylor(x, order):
-    coefficient = math.prod((0.5 - j) / (j + 1) for j in range(order))
-    return coefficient * jnp.sqrt(x) / x**order
+def _sqrt_taylor(x, order, j):
+    coefficient = math.prod((0.5 - i) / (i + 1) for i in range(order))
+    return coefficient * jnp.sqrt(x) * x ** (j - order)
 
 
 _LOG = _ScalarFunction(jnp.log, _log_taylor, lambda x: x)
 _SQRT = _ScalarFunction(jnp.sqrt, _sqrt_taylor, lambda x: x)
-_EXP = _ScalarFunction(jnp.exp, lambda x, order: jnp.exp(x) / math.factorial(order), jnp.ones_like)
+_EXP = _ScalarFunction(jnp.exp, lambda x, order, j: jnp.exp(x) / math.factorial(order), jnp.ones_like)
 
 
 def _spectral(function: _ScalarFunction, a: jax.Array) -> jax.Array:
@@ -246,6 +246,9 @@ def _matrix_function_jvp(function, primals, tangents):
     return _matrix_function(function, a, values, vectors), vectors @ total @ vectors.T
 
 
+_KNOWN = "three derivatives of matrix functions are known up to size 5, two above"
+
+
 # Coefficients of the second and third term of the Taylor polynomial. All are 0 in value, as the deviation is: they are
 # computed where their derivatives are asked for alone, so that a first derivative costs what it costs without them.
 
@@ -265,24 +268,13 @@ def _higher_terms_jvp(function, primals, tangents):
     values, deviation = primals
     change = tangents[1]
     if len(values) > _SIZE_WITH_THIRD_DERIVATIVES:
-        sides, middle = _not_further(_differences(function, values, 2), deviation) * change[:, :, None], None
+        sides, middle = not_further(_KNOWN, _differences(function, values, 2), deviation) * change[:, :, None], None
     else:
         sides = _differences(function, values, 2) * change[:, :, None]
         first, second, last = _third_terms(function, values, deviation)
         sides += jnp.einsum("abcd,bc->acd", first, change) + jnp.einsum("abcd,ab->acd", second, change)
         middle = first * change[None, None, :, :] + last * change[:, :, None, None]
     return _higher_terms(function, *primals), (sides, middle)
-
-
-@jax.custom_jvp
-def _not_further(coefficients, deviation):
-    """Return the coefficients; refuse to differentiate them."""
-    return coefficients
-
-
-@_not_further.defjvp
-def _not_further_jvp(primals, tangents):
-    raise TypeError("three derivatives of matrix functions are known up to size 5, two above; no more are known.")
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -293,7 +285,7 @@ def _third_terms(function, values, deviation):
 
 @_third_terms.defjvp
 def _third_terms_jvp(function, primals, tangents):
-    third, change = _not_further(_differences(function, primals[0], 3), primals[1]), tangents[1]
+    third, change = not_further(_KNOWN, _differences(function, primals[0], 3), primals[1]), tangents[1]
     changes = change[:, :, None, None], change[None, :, :, None], change[None, None, :, :]
     return _third_terms(function, *primals), tuple(third * own for own in changes)
 
@@ -318,18 +310,20 @@ def _divided_difference(function, nodes):
             ordered[j : j + 2] = jnp.minimum(*ordered[j : j + 2]), jnp.maximum(*ordered[j : j + 2])
     spread = ordered[-1] - ordered[0]
     centre = 0.5 * (ordered[0] + ordered[-1])
-    near = spread < _NEARBY * function.scale(centre)
+    scale = function.scale(centre)
+    near = spread < _NEARBY * scale
     upper = _divided_difference(function, ordered[1:])
     lower = _divided_difference(function, ordered[:-1])
     far = (upper - lower) / jnp.where(near, 1.0, spread)
-    # f[x_0..x_m] = sum_j f^(m+j)(c)/(m+j)! h_j(x_0 - c, ..., x_m - c), h_j complete homogeneous.
+    # f[x_0..x_m] = sum_j f^(m+j)(c)/(m+j)! s^j h_j((x_0 - c)/s, ..., (x_m - c)/s), h_j complete homogeneous. Without
+    # the scale s high derivatives would overflow at small eigenvalues.
     homogeneous = [jnp.ones_like(centre)] + [jnp.zeros_like(centre)] * (_TAYLOR_TERMS - 1)
     for node in ordered:
-        shift = node - centre
+        shift = (node - centre) / scale
         for j in range(1, _TAYLOR_TERMS):
             homogeneous[j] = homogeneous[j] + shift * homogeneous[j - 1]
     order = len(nodes) - 1
-    series = sum(function.taylor(centre, order + j) * h for j, h in enumerate(homogeneous))
+    series = sum(function.taylor(centre, order + j, j) * h for j, h in enumerate(homogeneous))
     return jnp.where(near, series, far)
 
 
@@ -372,6 +366,8 @@ def _gap_gradient_jvp(primals: tuple[jax.Array, jax.Array, jax.Array], tangents)
     near: jax.Array = jnp.abs(differences) < jnp.finfo(values.dtype).eps ** (1 / 3)
     limit = jnp.diag(jacobian)[:, None] - jacobian
     quotient = jnp.where(near, limit, (slopes[:, None] - slopes[None, :]) / jnp.where(near, 1.0, differences))
+    known = "two derivatives of log(sinh(z)/z), summed over the gaps of eigenvalues, are known"
+    jacobian, quotient = not_further(known, jacobian, a), not_further(known, quotient, a)
     rotated = vectors.T @ tangents[0] @ vectors
     diagonal = jnp.diag(jacobian @ jnp.diag(rotated))
     off_diagonal = quotient * (rotated - jnp.diag(jnp.diag(rotated)))

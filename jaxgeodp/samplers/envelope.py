@@ -157,7 +157,7 @@ def _inverse_partial_mass(slope: jax.Array, width: jax.Array, fraction: jax.Arra
     # A decreasing exponential measured from its high end.
     share = jnp.where(slope > 0, 1.0 - fraction, fraction)
     from_high_end = -jnp.log1p(share * jnp.expm1(-safe_size)) / safe_size
-    position = jnp.where(tiny, share, from_high_end)
+    position = jnp.where(tiny, share * (1.0 - 0.5 * size * (1.0 - share)), from_high_end)
     position = jnp.where(slope > 0, 1.0 - position, position)
     unbounded = jnp.log1p(-fraction) / jnp.where(finite, -1.0, slope)
     return jnp.where(finite, jnp.clip(position, 0.0, 1.0) * safe_width, unbounded)

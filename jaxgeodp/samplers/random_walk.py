@@ -60,7 +60,8 @@ def step(
     point = manifold.project(manifold.exp(state.z, (state.step_size * tangent).astype(state.z.dtype)))
     energy: jax.Array = potential(point)
     energy = jnp.where(jnp.isnan(energy), jnp.inf, energy)
-    accept_prob = jnp.exp(jnp.minimum(state.potential_energy - energy, 0.0))
+    # Between points of density zero there are no moves.
+    accept_prob = jnp.where(energy == jnp.inf, 0.0, jnp.exp(jnp.minimum(state.potential_energy - energy, 0.0)))
     accept = jax.random.uniform(accept_key, (), energy.dtype) < accept_prob
     warm: jax.Array = state.i < num_warmup
     count = jnp.where(warm, state.i + 1, state.i + 1 - num_warmup)
@@ -101,7 +102,7 @@ def metropolis(
         key: JAX random key.
         manifold: any; complete ones only keep the walk inside by themselves.
         log_density: unnormalised log density of one point; minus infinity (or NaN) is never entered.
-        init: one point (\\*shape) for all chains, or (num_chains, \\*shape).
+        init: one point (\\*shape) for all chains, or (num_chains, \\*shape), where the density is positive.
         num_samples: points kept per chain.
         num_burnin: moves before the first; the step size is adapted during these and fixed afterwards.
         thin: moves per point kept; those between are not stored.

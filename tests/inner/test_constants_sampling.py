@@ -29,7 +29,7 @@ from jaxgeodp.mechanisms.kng import GradientNorm
 from jaxgeodp.releases.density import DensityLaw
 from jaxgeodp.releases.ways.fixed_time import draw_in_fixed_time, log_least_mass, proposals_needed
 from jaxgeodp.samplers.direction import direction_law, exit_distance, propose_direction
-from jaxgeodp.samplers.envelope import radial_envelope
+from jaxgeodp.samplers.envelope import _inverse_partial_mass, radial_envelope
 
 # The radial envelope ------------------------------------------------------------------------------------------------
 
@@ -233,3 +233,13 @@ def test_the_public_growth_is_that_of_the_most_spread_data(manifold):
     public = law.target.public_bounds(law.ball, law.support).growth
     t = np.linspace(0.0, radius + reach, 9)
     np.testing.assert_allclose(public(t), exact(t), rtol=1e-6, atol=1e-15)
+
+
+@pytest.mark.parametrize("slope", [1e-12, 3e-8, 0.999e-6, 1.001e-6, 1e-3, 5.0])
+def test_draws_within_a_line_have_its_density_at_every_slope(slope):
+    """Uniform draws for small slopes had a density that is off by half the slope."""
+    for sign in (1.0, -1.0):
+        for share in (0.1, 0.5, 0.8):
+            found = float(_inverse_partial_mass(jnp.asarray(sign * slope), jnp.asarray(1.0), jnp.asarray(share)))
+            exact = math.log1p(share * math.expm1(sign * slope)) / (sign * slope)
+            assert abs(found - exact) < 1e-15 + 1e-12 * slope + slope**2 * (slope < 1e-6)

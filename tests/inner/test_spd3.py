@@ -12,7 +12,8 @@ from scipy.linalg import cholesky, expm, logm, sqrtm
 from strategies import DTYPES, a_point, a_tangent, exhaustive
 
 from jaxgeodp import SPD
-from jaxgeodp.manifolds import defaults, spd3, spectral
+from jaxgeodp.manifolds import defaults, spd2, spd3, spectral
+from jaxgeodp.statistics import frechet_mean
 
 both_precisions = pytest.mark.parametrize("dtype", DTYPES)
 GAPS = [0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-4, 1e-2, 1.0]
@@ -191,6 +192,43 @@ def test_the_derivative_of_a_reverse_derivative_sees_the_eigenvectors_turn():
     found = jax.jit(lambda x: jax.jvp(slope, (x,), (along,))[1])(a)
     step = 1e-4
     np.testing.assert_allclose(found, (slope(a + step * along) - slope(a - step * along)) / (2 * step), atol=1e-6)
+
+
+def test_what_is_not_known_of_a_third_derivative_is_refused():
+    """It was 0: the second one is made of eigenvectors that do not turn."""
+    x, along = jnp.diag(jnp.asarray([1.0, 2.5, -0.7])), jnp.diag(jnp.asarray([1.0, 0.0, 0.0]))
+
+    def slope(t):
+        return jax.grad(lambda t: spectral.sum_log_sinhc_gaps(x + t * along))(t)
+
+    assert jax.grad(slope)(0.0) == pytest.approx(0.1472789, abs=1e-6)  # by differences
+    with pytest.raises(TypeError, match="two derivatives"):
+        jax.grad(jax.grad(slope))(0.0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e-12, 1e6])
+def test_logarithms_and_roots_have_derivatives_at_any_scale_in_single_precision(scale):
+    a = jnp.asarray(with_eigenvalues([0.5, 1.0, 1.0], 1)[0][0])
+    along = jnp.asarray(np.diag([1.0, -2.0, 0.5]) + 0.25)
+    for function in (spectral.matrix_log, spectral.matrix_sqrt):
+        expected = jax.jvp(function, (scale * a,), (scale * along,))[1]
+        found = jax.jvp(function, ((scale * a).astype("float32"),), ((scale * along).astype("float32"),))[1]
+        np.testing.assert_allclose(found, expected, atol=2e-5 * float(jnp.max(jnp.abs(expected))))
+
+
+def test_small_matrices_of_size_2_have_means_in_single_precision():
+    """Determinants of 1e-40."""
+    manifold, scale = SPD(2), 1e-20
+    x = np.stack([np.cov(np.random.default_rng(seed).normal(size=(2, 30))) for seed in range(8)])
+    weights, small = jnp.full(8, 0.125), jnp.asarray(scale * x, "float32")
+    mean = frechet_mean(manifold, jnp.asarray(x))
+    np.testing.assert_allclose(frechet_mean(manifold, small) / scale, mean, rtol=1e-4, atol=1e-5)
+    total, square = manifold.log_moments(small[0], small, weights.astype("float32"))
+    expected, expected_square = manifold.log_moments(jnp.asarray(x[0]), jnp.asarray(x), weights)
+    np.testing.assert_allclose(total / scale, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(square, expected_square, rtol=1e-4)
+    found = spd2.harmonic_mean(small, weights.astype("float32")) / scale
+    np.testing.assert_allclose(found, spd2.harmonic_mean(jnp.asarray(x), weights), rtol=1e-4)
 
 
 def test_the_curvature_tensor_of_matrices_is_that_of_third_derivatives():
