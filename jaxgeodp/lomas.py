@@ -90,7 +90,7 @@ class MeanQuery:
 
     @property
     def cost(self) -> tuple[float, float]:
-        """Return the (epsilon, delta) that the server takes off, rounded up."""
+        """Return the (epsilon, delta) that the server takes off, rounded up; for replacing one record by another."""
         if self.epsilon is not None:
             return PureDP(self.epsilon).epsilon, 0.0
         assert self.mu is not None and self.delta is not None  # see above
