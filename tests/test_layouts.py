@@ -447,6 +447,10 @@ LAYOUTS = {
         "a.csv", text(MATRICES[:, *UPPER], ["power", "theta", "Cz", "alpha", "Pz", "beta"]), "spd", HEADED,
         "say --triangle lower",
     ),
+    "pairs of words in no order": (
+        "a.csv", text(CORRELATIONS[:, [0, 1, 0], [1, 2, 2]], ["alpha_beta", "beta_gamma", "alpha_gamma"]),
+        "correlations", HEADED, "say --triangle lower",
+    ),
     "words that are no entries, and the triangle": (
         "a.csv", text(MATRICES[:, *UPPER], ["power", "theta", "Cz", "alpha", "Pz", "beta"]), "spd",
         HEADED | {"triangle": "upper"}, MATRICES,

@@ -26,8 +26,9 @@ from jaxgeodp import (
     frechet_mean,
 )
 from jaxgeodp.cli.app import app
+from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.privacy import GaussianDP, Ledger, PureDP
-from jaxgeodp.releases.weights import checked_weights
+from jaxgeodp.releases.weights import checked_weights, weighs
 
 WEIGHTS = np.array([4.0, 1.0, 1.0, 2.0, 2.0])  # the largest share is .4: as of 2 records
 LINE = GeodesicBall(Euclidean(1), [0.0], 1.0)
@@ -176,7 +177,7 @@ def test_equal_weights_are_n_records():
 def test_the_count_is_rounded_down_exactly():
     """Shares that round to a whole number of records, but are less."""
     shares = [1.0, *[1 / 3] * 3, 1.0]
-    for weights in (shares, [0.1] * 3 + [0.3], [5e-324] * 3, [1e308] * 40, [7.0, 1, 2, 4, 3]):
+    for weights in (shares, [0.1] * 3 + [0.3], [5e-324] * 3, [1e308] * 40, [1e308] * 2 + [5e-324], [7.0, 1, 2, 4, 3]):
         exact = [Fraction(weight) for weight in weights]
         assert checked_weights("x", weights, len(weights)).count == sum(exact) // max(exact)
     with pytest.raises(ValueError, match="more than half"):
@@ -209,3 +210,10 @@ def test_weights_on_the_command_line(tmp_path):
     assert done.exit_code == 2 and "one finite number above zero for each record" in " ".join(done.output.split())
     done = CliRunner().invoke(app, [*words, "--overwrite", "--adjacency", "add-remove"])  # says nothing of how many
     assert done.exit_code == 2 and "need a public number of records" in " ".join(done.output.split())
+
+
+def test_only_laws_of_points_have_weights():
+    curves = FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, norm_bound=1.0, mu=[1.0, 1.0]).law(3, (2, 16))
+    assert not weighs(curves) and weighs(LaplaceMechanism(LINE, 1.0).law(3))
+    with pytest.raises(ValueError, match="law of points"):
+        checked_weights("x", [1.0, 1.0, 1.0], 3).of(curves)

@@ -1,5 +1,6 @@
 """Orders that public column names state: matrix entries, quaternion parts."""
 
+import math
 import re
 
 import numpy as np
@@ -167,7 +168,9 @@ def _symmetric(table, names, kind, layout):
     entries = stated_entries(names)
     if entries is None:
         _check_others(names)
-        if len(names) > 3 and layout.triangle is None and not all(_COUNTED.fullmatch(name.strip()) for name in names):
+        # The triangles of 2 x 2 matrices are one, and all numbers of a matrix have one order.
+        orders = len(names) > (1 if kind == "correlations" else 3) and math.isqrt(len(names)) ** 2 != len(names)
+        if orders and layout.triangle is None and not all(_COUNTED.fullmatch(name.strip()) for name in names):
             raise InputError(
                 f"the names of its columns, {', '.join(names[:7])}, do not tell which entries of matrices they are: "
                 "say --triangle lower (11, 21, 22, 31, ...) or upper (11, 12, 13, ..., 22, ...), by rows."
