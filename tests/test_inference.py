@@ -500,6 +500,11 @@ def test_a_region_names_what_it_covers():
         (LaplaceMechanism(ball, 2.0), "the Frechet mean of the clipped records"),
     ):
         assert confidence_ball(mechanism.release(data)).target == target
+    mechanism = LaplaceMechanism(ball, 2.0)
+    weighted = mechanism.release(data, weights=1.0 + np.arange(40) % 2)
+    assert confidence_ball(weighted).target == "the weighted Frechet mean of the clipped records"
+    of_persons = mechanism.release(data, persons=np.arange(40) // 2)
+    assert confidence_ball(of_persons).target == "the Frechet mean of the clipped persons (one point each)"
 
 
 def test_few_replicates_cover_as_often_as_many():

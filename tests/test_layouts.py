@@ -3,6 +3,7 @@
 Right values are from the arrays that were written, or from SciPy; none has a wrong value and exit code 0.
 """
 
+import datetime
 import gzip
 import json
 import time
@@ -25,6 +26,7 @@ from jaxgeodp.io import folders, from_chart, read
 from jaxgeodp.io.foreign_files import read_mat
 from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.records import Source
+from jaxgeodp.io.tables import read_labels
 
 N = 12
 WHO = ["a", " b ", 7, "b", "7", "c", 7, "d", "e", "f", "g", "h"]
@@ -433,8 +435,40 @@ LAYOUTS = {
             ["var(a)", "cov(a;b)", "cov(a;c)", "var(b)", "cov(b;c)", "var(c)"],
             ["Fz-Fz", "Fz-Cz", "Fz-Pz", "Cz-Cz", "Cz-Pz", "Pz-Pz"],
             ["cov.F3.F3", "cov.F3.C4", "cov.F3.O1", "cov.C4.C4", "cov.C4.O1", "cov.O1.O1"],
+            ["V1-V1", "V1-V2", "V1-V4", "V2-V2", "V2-V4", "V4-V4"],
+            ["x11", "x12", "x14", "x22", "x24", "x44"],
+            ["var_a_mm2", "cov_ab_mm2", "cov_ac_mm2", "var_b_mm2", "cov_bc_mm2", "var_c_mm2"],
+            ["lh_V1:lh_V1", "lh_V1:rh_V1", "lh_V1:rh_V2", "rh_V1:rh_V1", "rh_V1:rh_V2", "rh_V2:rh_V2"],
         )
     },
+    "variances with units": (
+        "a.csv", text(MATRICES[:, [0, 1, 0], [0, 1, 1]], ["var_a (mm2)", "var_b (mm2)", "cov_ab (mm2)"]), "spd", HEADED,
+        MATRICES[:, :2, :2],
+    ),
+    "deviations": (
+        "a.csv", text(MATRICES[:, *UPPER], ["sde", "sdn", "sdu", "sden", "sdnu", "sdeu"]), "spd", HEADED,
+        "are standard deviations or correlations by their names",
+    ),
+    "variances and correlations": (
+        "a.csv", text(MATRICES[:, [0, 1, 0], [0, 1, 1]], ["s1", "s2", "r12"]), "spd", HEADED, "its columns r12 are",
+    ),
+    "two rows of three": (
+        "a.csv", text(MATRICES[:, *UPPER], ["x11", "x12", "x13", "x21", "x22", "x23"]), "spd", HEADED,
+        "say --triangle lower",
+    ),
+    "three words that are no entries": (
+        "a.csv", text(MATRICES[:, [0, 1, 0], [0, 1, 1]], ["alpha", "beta", "gamma"]), "spd", HEADED,
+        "say --triangle lower",
+    ),
+    "correlations by columns": (
+        "a.csv",
+        text(CORRELATIONS[:, [0, 0, 1, 0, 1, 2], [1, 2, 2, 3, 3, 3]], ["a-b", "a-c", "b-c", "a-d", "b-d", "c-d"]),
+        "correlations", HEADED, CORRELATIONS,
+    ),
+    "counted in brackets": (
+        "a.csv", text(MATRICES[:, *np.tril_indices(3)], ["S[1]", "S[2]", "S[3]", "S[4]", "S[5]", "S[6]"]), "spd",
+        HEADED, MATRICES,
+    ),
     "correlations by pairs of words": (
         "a.csv", text(CORRELATIONS[:, *np.triu_indices(4, 1)], ["a.b", "a.c", "a.d", "b.c", "b.d", "c.d"]),
         "correlations", HEADED, CORRELATIONS,
@@ -820,7 +854,8 @@ def test_a_long_row_of_a_sheet_is_one_record(tmp_path):
 
 
 def test_labels_of_a_sheet(tmp_path):
-    book = pytest.importorskip("openpyxl").Workbook()
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
     for row in (["x", "y", "z", "who"], *([*own, name] for own, name in zip(DIRECTIONS.tolist(), WHO, strict=True))):
         book.active.append(row)
     book.save(tmp_path / "a.xlsx")
@@ -830,6 +865,14 @@ def test_labels_of_a_sheet(tmp_path):
     assert done.exit_code == 0, done.output
     record = json.loads((tmp_path / "a.json").read_text())
     # 7 and "7", "b" and " b " are one.
+    kinds = [True, False, datetime.datetime(2020, 1, 2), datetime.datetime(2020, 1, 2, 3), 7.5, 7, None, "  "]
+    book = openpyxl.Workbook()
+    for cell in ["arm", *kinds]:
+        book.active.append([1.0, cell])
+    book.save(tmp_path / "b.xlsx")
+    layout = Layout(header=True, group="2")
+    labels = read_labels(tmp_path / "b.xlsx", layout, "group", len(kinds))
+    assert labels == ["TRUE", "FALSE", "2020-01-02", "2020-01-02 03:00:00", 7.5, 7, None, None]
     assert record["unit"] == "person" and record["n"] == len(set(map(str.strip, map(str, WHO))))
 
 

@@ -13,6 +13,8 @@ import numpy as np
 _COMMON = (float, int, bool, type(None))
 #: Names of the types of what is missing: Python's, pandas's and NumPy's.
 _MISSING = ("NoneType", "NAType", "NaTType", "MaskedConstant")
+# As pandas writes a column of truth values in which one cell is a word.
+_TRUTH = {"True": 1.0, "False": 0.0}
 # Lists of more depth are of no records.
 _DEEPEST = 16
 #: Converts an array of records (m, \\*shape) as a domain does; None where it refuses their shape, or their type.
@@ -98,6 +100,8 @@ def _with_numbers_of_text(cells):
 
 
 def _number_of_text(cell):
+    if cell in _TRUTH:
+        return _TRUTH[cell]
     try:
         return cell if "_" in cell else float(cell)
     except ValueError:

@@ -7,6 +7,7 @@ from jaxgeodp.inference.description import Description, level_between
 from jaxgeodp.inference.regions import DRAWS, HIGHEST, ConfidenceBall, TwoSampleTest, ball_of, compare
 from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.privacy.release import Release
+from jaxgeodp.units import several, unit_of
 
 _STATISTICS = {"FrechetMean": "Frechet mean", "FrechetMedian": "Frechet median"}
 
@@ -52,7 +53,9 @@ def confidence_ball(released: Description | Release, level: float = 0.95) -> Con
         )
     manifold = manifold_of(released.record["manifold"])
     statistic = str(released.record["statistic"])
-    target = f"the {_STATISTICS.get(statistic, statistic)} of the clipped records"
+    whose = "records" if (unit := unit_of(released.record)) == "record" else f"{several(unit)} (one point each)"
+    weighted = "weighted " if "weights" in released.record else ""
+    target = f"the {weighted}{_STATISTICS.get(statistic, statistic)} of the clipped {whose}"
     return ConfidenceBall(manifold, np.asarray(released.value), stated.radius, level, target)
 
 

@@ -4,6 +4,7 @@ What is refused is said of the file's kind alone: see `array_files`.
 """
 
 import collections
+import datetime
 import importlib
 import math
 import os
@@ -60,11 +61,19 @@ def labels_in_xlsx(path: pathlib.Path, choose: Choose, header: bool, place: int)
     Raises:
         ValueError: see `read_xlsx`.
     """
-    cells = [row[place] if place < len(row) else None for row in _rows_of_sheet(path, choose)[bool(header) :]]
-    return [
-        cell if isinstance(cell, int | float) else (str(cell).strip() or None) if cell is not None else None
-        for cell in cells
-    ]
+    rows = _rows_of_sheet(path, choose)[bool(header) :]
+    return [_label(row[place]) if place < len(row) else None for row in rows]
+
+
+def _label(cell):
+    """Return a cell as a label: numbers as they are, truth values and days as a sheet and ISO 8601 write them."""
+    if isinstance(cell, bool):
+        return str(cell).upper()
+    if cell is None or isinstance(cell, int | float):
+        return cell
+    if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
+        cell = cell.date()
+    return str(cell).strip() or None
 
 
 def _rows_of_sheet(path, choose) -> list[list]:
