@@ -438,6 +438,10 @@ LAYOUTS = {
             ["V1-V1", "V1-V2", "V1-V4", "V2-V2", "V2-V4", "V4-V4"],
             ["x11", "x12", "x14", "x22", "x24", "x44"],
             ["var_a_mm2", "cov_ab_mm2", "cov_ac_mm2", "var_b_mm2", "cov_bc_mm2", "var_c_mm2"],
+            ["D11 (mm2/s)", "D12 (mm2/s)", "D13 (mm2/s)", "D22 (mm2/s)", "D23 (mm2/s)", "D33 (mm2/s)"],
+            ["r_r", "r_t", "r_p", "t_t", "t_p", "p_p"],
+            ["R1-R1", "R1-L1", "R1-L2", "L1-L1", "L1-L2", "L2-L2"],
+            ["SD_SD", "SD_LV", "SD_RV", "LV_LV", "LV_RV", "RV_RV"],
             ["lh_V1:lh_V1", "lh_V1:rh_V1", "lh_V1:rh_V2", "rh_V1:rh_V1", "rh_V1:rh_V2", "rh_V2:rh_V2"],
         )
     },
@@ -450,7 +454,34 @@ LAYOUTS = {
         "are standard deviations or correlations by their names",
     ),
     "variances and correlations": (
-        "a.csv", text(MATRICES[:, [0, 1, 0], [0, 1, 1]], ["s1", "s2", "r12"]), "spd", HEADED, "its columns r12 are",
+        "a.csv", text(MATRICES[:, [0, 1, 0], [0, 1, 1]], ["s1", "s2", "r12"]), "spd", HEADED, "its columns s1, s2, r12 are",
+    ),
+    **{
+        f"{own[0]}, {own[2]}": (
+            "a.csv", text(MATRICES[:, [0, 1, 0], [0, 1, 1]], own), "spd", HEADED,
+            "standard deviations or correlations by their names",
+        )
+        for own in (
+            ["varx", "vary", "corrxy"],
+            ["sx", "sy", "rxy"],
+            ["sigma_x", "sigma_y", "cov_xy"],
+            ["sd1", "sd2", "sd3"],
+            ["sdn(m)", "sde(m)", "sdne(m)"],
+        )
+    },
+    "deviations, and the triangle": (
+        "a.csv", text(MATRICES[:, [0, 0, 1], [0, 1, 1]], ["sd1", "sd2", "sd3"]), "spd", HEADED | {"triangle": "upper"},
+        MATRICES[:, :2, :2],
+    ),
+    "rows of 36, of 8 channels": (
+        "a.csv", text(np.ones((N, 36)), [*[f"{a}{b}" for a in "ABCDEFGH" for b in "ABCDEFGH" if a <= b][:-1], "last"]),
+        "spd", HEADED | {"size": 8}, "say --triangle lower",
+    ),
+    "letters in no order": (
+        "a.csv", text(MATRICES[:, [0, 1, 0], [0, 1, 1]], ["E", "N", "U"]), "spd", HEADED, "say --triangle lower",
+    ),
+    "a number and a mark": (
+        "a.csv", text(MATRICES[:, [0, 1, 0], [0, 1, 1]], ["ch1", "ch2", "ch#"]), "spd", HEADED, "say --triangle lower",
     ),
     "two rows of three": (
         "a.csv", text(MATRICES[:, *UPPER], ["x11", "x12", "x13", "x21", "x22", "x23"]), "spd", HEADED,

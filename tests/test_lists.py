@@ -250,8 +250,9 @@ def test_a_word_in_a_file_makes_text_of_a_column_and_no_other_record_changes(kin
     np.testing.assert_allclose(mechanism.release(table).value, [0.45, 0.225], atol=1e-4)
     turns = TangentLaplace(GeodesicBall(Circle(), 0.0, 1.0), 1e6)
     np.testing.assert_allclose(turns.release(table["x"]).value, 0.45, atol=1e-4)
-    asked = pd.read_csv(io.StringIO("smoker,x\n" + "True,0\n" * 5 + "False,0\n" * 4 + "unknown,0\n"))
-    np.testing.assert_allclose(mechanism.release(asked).value, [0.5, 0.0], atol=1e-4)
+    for yes, no in (("True", "False"), ("TRUE", "FALSE"), ("true", "false")):
+        asked = pd.read_csv(io.StringIO("smoker,x\n" + f"{yes},0\n" * 5 + f"{no},0\n" * 4 + "unknown,0\n"))
+        np.testing.assert_allclose(mechanism.release(asked).value, [0.5, 0.0], atol=1e-4)
     for whole in (pd.DataFrame({"x": ["a"] * 9, "y": ["1"] * 9}), pd.DataFrame({"x": ["1_0"] * 9, "y": [1.0] * 9})):
         with pytest.raises(ValueError, match="got objects"):
             mechanism.release(whole)

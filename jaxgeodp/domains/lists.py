@@ -14,7 +14,7 @@ _COMMON = (float, int, bool, type(None))
 #: Names of the types of what is missing: Python's, pandas's and NumPy's.
 _MISSING = ("NoneType", "NAType", "NaTType", "MaskedConstant")
 # As pandas writes a column of truth values in which one cell is a word.
-_TRUTH = {"True": 1.0, "False": 0.0}
+_TRUTH = {word: value for value, own in enumerate(("False FALSE false", "True TRUE true")) for word in own.split()}
 # Lists of more depth are of no records.
 _DEEPEST = 16
 #: Converts an array of records (m, \\*shape) as a domain does; None where it refuses their shape, or their type.

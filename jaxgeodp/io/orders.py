@@ -1,6 +1,5 @@
 """Orders that public column names state: matrix entries, quaternion parts."""
 
-import itertools
 import math
 import re
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.pair_names import check_moments, complete, in_pairs, only_count, without_units
 
 #: Manifolds whose records are symmetric matrices, by their short names.
 OF_MATRICES = ("spd", "logeuclidean", "logcholesky", "correlations")
@@ -16,14 +16,6 @@ _NUMBER = re.compile(r"\d+")
 _BY_LETTERS = re.compile(r"(.*?[ _.\[(-]?)([xyz])[ _,.-]?([xyz])((?:[^a-z0-9].*)?)", re.IGNORECASE)
 _PART = re.compile(r"[wxyzrijk]", re.IGNORECASE)
 _UNIT = re.compile(r"\s*[\[(].*")
-_MOMENT = re.compile(r"(var(?:iance)?|cov(?:ariance)?|corr?(?:elation)?|sigma|s|r)[ _.-]")
-_MOMENTS = r"var(?:iance)?|cov(?:ariance)?|corr?(?:elation)?|sigma|[vcsr]"
-# sd_x, sdn, std(a); r12, cor_ab.
-_DEVIATION = re.compile(r"(sd|std|stdev)([^a-z].*|[a-z]{1,2})?", re.IGNORECASE)
-_CORRELATION = re.compile(r"(r|corr?(elation)?)[^a-z].*", re.IGNORECASE)
-# var1, cov12; varx, cov_xy, sigma_x2.
-_GLUED = re.compile(rf"(?:{_MOMENTS})[ _.-]?(?:([0-9])([0-9])?|([a-z])([a-z])?2?)")
-_WORD = re.compile(r"[^\W_]+")
 _REAL_FIRST = {"w": "w", "x": "x", "y": "y", "z": "z", "r": "w", "i": "x", "j": "y", "k": "z"}
 # Parts of a translation; without a prefix only where no other columns could be meant.
 _PLACE = re.compile(r"(.*?[ _.-])??(t|p|pos|position|trans|translation|loc|location)?[ _.-]?([xyz123])", re.IGNORECASE)
@@ -69,28 +61,17 @@ def entries_in(names: tuple[str, ...]) -> list[tuple[int, int]] | None:
 
 
 def stated_entries(names: tuple[str, ...]) -> list[tuple[int, int]] | None:
-    """Parse the entries of a symmetric matrix, as `entries_in` or from pairs of labels: var_a, cov_ab; Fz-Fz, Fz-Cz.
+    """Parse the entries of a symmetric matrix, as `entries_in` or `in_pairs`.
 
     None unless they are all entries, a triangle, or what is off the diagonal.
     """
-    readings = (_letters, _glued, _words, _words_behind_moments, _halves)
-    found = (_ranked(entries_in(names)), *(_by_pairs(reading(names)) for reading in readings))
-    return next((own for own in found if own is not None and _is_complete(own)), None)
-
-
-def _ranked(entries):
-    """Return entries with 0, 1, 2, ... in place of the numbers that occur: x22, x24, x44 are a 2 x 2 matrix."""
-    places = {number: place for place, number in enumerate(sorted({number for own in entries or () for number in own}))}
-    return entries and [(places[row], places[column]) for row, column in entries]
-
-
-def _is_complete(entries) -> bool:
-    size = 1 + max(max(entry) for entry in entries)
-    off = {(i, j) for j in range(size) for i in range(j)}
-    once = {(min(entry), max(entry)) for entry in entries}
-    if len(once) == len(entries):
-        return size > 1 and once in (off, off | {(k, k) for k in range(size)})
-    return len(set(entries)) == len(entries) == size**2
+    if not names:
+        return None
+    entries = entries_in(names) or entries_in(without_units(names))
+    if entries is not None:
+        numbers = sorted({number for own in entries for number in own})  # x11, x13, x33 are a 2 x 2 matrix
+        entries = [(numbers.index(row), numbers.index(column)) for row, column in entries]
+    return entries if entries is not None and complete(entries) else in_pairs(names)
 
 
 def _by_numbers(names):
@@ -120,83 +101,6 @@ def _by_letters(names):
     return [("xyz".index(own[2].lower()), "xyz".index(own[3].lower())) for own in read]
 
 
-def _letters(names):
-    """Return the letters of names such as var_a, cov_ab; None where one is not such."""
-    words = [_MOMENT.sub("", _UNIT.sub("", name.strip().lower())) for name in names]
-    return [tuple(word) for word in words] if all(word.isalpha() and len(word) < 3 for word in words) else None
-
-
-def _glued(names):
-    """Return the labels of names such as var1, cov12, varx, covxy, sigma_x2; None where one is not such."""
-    found = [_GLUED.fullmatch(_UNIT.sub("", name.strip().lower())) for name in names]
-    return [tuple(filter(None, own.groups())) for own in found if own] if all(found) else None
-
-
-def _words(names):
-    """Return the labels of names such as Fz-Fz, Fz-Cz; None where one is not such."""
-    words = _distinct_words(names)
-    return words if all(0 < len(own) < 3 for own in words) else None
-
-
-def _words_behind_moments(names):
-    """Return the labels of names such as var(a), cov(a,b), corr.Fz.Cz, cov_ab_mm2; None where one is not such."""
-    words = _distinct_words(names)
-    if not all(1 < len(own) < 4 and re.fullmatch(_MOMENTS, own[0]) for own in words):
-        return None
-    labels = [own[1:] for own in words]
-    letters = all(len(own) == 1 and len(own[0]) < 3 for own in labels)
-    return [tuple(own[0]) for own in labels] if letters else labels
-
-
-def _halves(names):
-    """Return the labels of names such as lh_V1:rh_V1, of as many words each; None where one is not such."""
-    words = [tuple(_WORD.findall(name.lower())) for name in names]
-    middle, rest = divmod(len(words[0]), 2)
-    if rest or len({len(own) for own in words}) > 1:
-        return None
-    return [("_".join(own[:middle]), "_".join(own[middle:])) for own in words]
-
-
-def _distinct_words(names) -> list[tuple[str, ...]]:
-    """Return the words of names, without those that all have at their beginning or end."""
-    words = [tuple(_WORD.findall(name.lower())) for name in names]
-    for place, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
-        while len(words) > 1 and min(map(len, words)) > 1 and len({own[place] for own in words}) == 1:
-            words = [own[rest] for own in words]
-    return words
-
-
-def _by_pairs(pairs):
-    """Return entries from one or two labels of each column; None where the order of the labels is not known."""
-    if pairs is None:
-        return None
-    # The order of the labels is that of the diagonal, else the one in which the columns are a triangle.
-    met = list(dict.fromkeys(label for own in pairs for label in own))
-    diagonal = [own[0] for own in pairs if own[0] == own[-1]]
-    labels = diagonal or next((own for own in (met, sorted(met)) if _are_in_order(pairs, own)), None)
-    if labels is None or set(labels) != set(met) or len(set(labels)) < len(labels):
-        return None
-    return [(labels.index(own[0]), labels.index(own[-1])) for own in pairs]
-
-
-def _are_in_order(pairs, labels) -> bool:
-    """Return whether pairs of labels are ordered as a lower or upper triangle, by rows or by columns."""
-    entries = [(labels.index(own[0]), labels.index(own[-1])) for own in pairs]
-    triangle = all(i >= j for i, j in entries) or all(i <= j for i, j in entries)
-    return triangle and entries in (sorted(entries), sorted(entries, key=lambda entry: entry[::-1]))
-
-
-def _only_count(names) -> bool:
-    """Return whether names are single letters, or differ in one number, by 1: f1, f2, ...; S[0], S[1], ..."""
-    if all(len(name.strip()) == 1 and name.strip().isalpha() for name in names):
-        return True
-    numbers = [_NUMBER.findall(name) for name in names]
-    if len({_NUMBER.sub("#", name).strip().lower() for name in names}) > 1:
-        return False
-    differ = [column for column in zip(*numbers, strict=True) if len(set(column)) > 1]
-    return len(differ) == 1 and all(int(b) == int(a) + 1 for a, b in itertools.pairwise(differ[0]) if len(a + b) < 20)
-
-
 def _check_others(names):
     """Refuse a triangle by names beside columns of something else."""
     found = [_BY_LETTERS.fullmatch(name.strip()) for name in names]
@@ -211,13 +115,12 @@ def _check_others(names):
 
 def _symmetric(table, names, kind, layout):
     whole = kind != "correlations" or layout.chart == "covariance"
-    if whole and not _only_count(names):
-        _check_moments(names)
+    if whole and layout.triangle is None:
+        check_moments(names)
     entries = stated_entries(names)
     if entries is None:
         _check_others(names)
-        square = math.isqrt(len(names)) ** 2 == len(names)  # all numbers of matrices have one order
-        if layout.triangle is None and not square and not _only_count(names):
+        if layout.triangle is None and not _all_numbers(len(names), layout.size) and not only_count(names):
             raise InputError(
                 f"the names of its columns, {', '.join(names[:7])}, do not tell which entries of matrices they are: "
                 "say --triangle lower (11, 21, 22, 31, ...) or upper (11, 12, 13, ..., 22, ...), by rows."
@@ -242,18 +145,11 @@ def _symmetric(table, names, kind, layout):
     return table[:, order], _without_triangle(layout, names, _triangle_of(entries))
 
 
-def _check_moments(names):
-    """Refuse standard deviations and correlations where a covariance matrix is read."""
-    words = [name.strip() for name in names]
-    wrong = [word for word in words if _DEVIATION.fullmatch(word)]
-    related = [bool(_CORRELATION.fullmatch(word)) for word in words]
-    mixed = any(related) and not all(related)
-    wrong += [word for word, own in zip(words, related, strict=True) if own and mixed]
-    if wrong:
-        raise InputError(
-            f"its columns {', '.join(wrong[:7])} are standard deviations or correlations by their names, not entries "
-            "of covariance matrices: square the former, and multiply the latter by both deviations."
-        )
+def _all_numbers(width, size) -> bool:
+    """Return whether rows hold all numbers of matrices, which have one order, or of 1 x 1 or 2 x 2 correlations."""
+    side = math.isqrt(width)
+    triangular = math.isqrt(8 * width + 1) ** 2 == 8 * width + 1
+    return side**2 == width and (width == 1 or size == side or not triangular)
 
 
 def _triangle_of(entries):
