@@ -454,7 +454,8 @@ LAYOUTS = {
         "are standard deviations or correlations by their names",
     ),
     "variances and correlations": (
-        "a.csv", text(MATRICES[:, [0, 1, 0], [0, 1, 1]], ["s1", "s2", "r12"]), "spd", HEADED, "its columns s1, s2, r12 are",
+        "a.csv", text(MATRICES[:, [0, 1, 0], [0, 1, 1]], ["s1", "s2", "r12"]), "spd", HEADED,
+        "its columns s1, s2, r12 are",
     ),
     **{
         f"{own[0]}, {own[2]}": (
