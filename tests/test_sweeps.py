@@ -447,7 +447,7 @@ def test_a_folder_is_never_mixed(finished, tmp_path):
         (("radius = 0.39\n", ""), "radius is missing"),
         (("n = [20", "n = [1"), "n must be an integer of at least 2, got 1"),
         (("epsilon = [0.5", "epsilon = [-0.5"), "epsilon must be a number above 0"),
-        (("epsilon = [0.5, 1.0]", ""), "epsilon is missing"),
+        (("epsilon = [0.5, 1.0]", ""), "needs epsilon, a list"),
         (('mechanisms = ["laplace"', 'mechanisms = ["gaussian"'), "gaussian needs mu"),
         (("size = 2", "size = [2]"), "size must be a single value"),
         (("replicates = 100", "replicates = 0"), "replicates must be an integer of at least 1"),
