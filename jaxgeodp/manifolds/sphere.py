@@ -120,10 +120,9 @@ class Sphere(Manifold):
 
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
-        """Return ``v - 2 <p + q, v> (p + q)/|p + q|^2``; v itself to the antipode, which many geodesics reach."""
-        middle = p + q
-        square = jnp.sum(middle**2)
-        return tangent - 2.0 * jnp.sum(middle * tangent) / jnp.where(square > 0, square, 1.0) * middle
+        """Return ``v - k <q, v> / (1 + k <p, q>) (p + q)``."""
+        k = self.curvature
+        return tangent - k * jnp.sum(q * tangent) / (1.0 + k * jnp.sum(p * q)) * (p + q)
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
