@@ -57,7 +57,7 @@ def in_processes(
     waiting.extend(sorted(ended))
     while waiting:
         again: dict[int, Ended] = {}
-        for number, result, _ in _by_team(owner, function, jobs, waiting, 1, again):
+        for number, result, _ in _by_team(owner, function, jobs, waiting, 1, again, begun=True):
             yield number, result, ended.get(number)
         for number, how in again.items():
             yield number, how, ended.get(number)
@@ -70,8 +70,12 @@ def _by_team(
     waiting: collections.deque[int],
     size: int,
     ended: dict[int, Ended],
+    begun: bool = False,
 ) -> Generator[tuple[int, Any, None]]:
-    """Take jobs from ``waiting`` until none is left, or all workers have ended; jobs they were at go to ``ended``."""
+    """Take jobs from ``waiting`` until none is left, or all workers have ended; jobs they were at go to ``ended``.
+
+    ``begun`` says that processes of this call have begun before.
+    """
     team: dict[Connection, BaseProcess] = {}
     at: dict[Any, int | None] = {}
     finished = False
@@ -86,12 +90,13 @@ def _by_team(
                 except (EOFError, OSError):
                     process = team.pop(connection)
                     process.join(_PATIENCE)
-                    if connection not in at:
+                    # One of them may be ended for what another works on; that all are is the caller's mistake.
+                    if not (team or at or begun):
                         raise InputError(
                             f'{owner}: its worker processes end at start; call it under "if __name__ == '
                             "'__main__':\", or with workers=1."
                         ) from None
-                    lost = at[connection]
+                    lost = at.get(connection)
                     if lost is not None:
                         ended[lost] = Ended(process.exitcode)
                     continue

@@ -1,5 +1,6 @@
 """The audit: below what is promised for what is right, above it for what is wrong."""
 
+import dataclasses
 import math
 
 import jax
@@ -40,7 +41,7 @@ from jaxgeodp import (
 )
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.inference import SpreadMechanism
-from jaxgeodp.privacy import NotProven, adversarial_neighbours, audit
+from jaxgeodp.privacy import NotProven, PureDP, adversarial_neighbours, audit
 from jaxgeodp.samplers.discrete import discrete_laplace
 
 SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
@@ -73,10 +74,30 @@ AGAIN = (
 def test_what_is_right_is_not_contradicted_and_nearly_used_up(name):
     mechanism, pair, least = RIGHT[name]
     found = audit(mechanism, *adversarial_neighbours(mechanism.ball, 5)[pair], draws=DRAWS)
-    assert 0.0 <= found.probabilities[1] <= found.probabilities[0] <= 1.0
+    assert 0.0 <= min(found.probabilities) <= max(found.probabilities) <= 1.0
     assert not found.violated
     assert least < found.lower_bound < found.promised == 1.0
     assert found.guarantee == mechanism.guarantee
+
+
+@dataclasses.dataclass(frozen=True)
+class Coin:
+    """A coin that shows 1 with probability .1 if the first record is 0, else with .5."""
+
+    guarantee = PureDP(1.0)
+
+    def simulate(self, key, data, num):
+        return 1.0 * jax.random.bernoulli(key, jnp.where(data[0, 0] == 0.0, 0.1, 0.5), (num, 1))
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_probabilities_are_told_of_the_data_first(swapped):
+    """Whichever of the two the event tells of."""
+    pair = [np.zeros((2, 1)), np.array([[1.0], [0.0]])]
+    sign = 1.0 if swapped else -1.0  # the score is larger with the data
+    found = audit(Coin(), *(pair[::-1] if swapped else pair), draws=20_000, score=lambda x: sign * x[0])
+    np.testing.assert_allclose(found.probabilities, (0.5, 0.1) if swapped else (0.1, 0.5), atol=0.02)
+    assert 1.3 < found.lower_bound < math.log(5.0) and found.violated
 
 
 @pytest.mark.exhaustive

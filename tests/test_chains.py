@@ -303,6 +303,15 @@ def test_the_laplace_distribution_is_normalised(manifold, sigma):
     assert np.trapezoid(sphere * density * radius ** (manifold.dim - 1), t) == pytest.approx(1.0, abs=1e-4)
 
 
+@pytest.mark.parametrize("share", [0.1, 0.9, 0.999, 0.9999])
+def test_the_laplace_distribution_is_normalised_up_to_its_largest_scale(share):
+    """Of the hyperbolic plane 2 pi int exp(-t/s) sinh t dt = 2 pi/(1/s^2 - 1)."""
+    plane = Hyperbolic(2)
+    center = jnp.asarray(plane.origin)
+    found = float(ManifoldLaplace(plane, center, share).log_prob(center))
+    assert found == pytest.approx(-math.log(2 * math.pi / (1 / share**2 - 1)), abs=1e-8)
+
+
 def test_distributions_sample_their_laws_in_any_shape():
     sphere = Sphere(2)
     pole = jnp.asarray(sphere.origin)
@@ -402,6 +411,9 @@ def test_paper_chains_are_for_their_manifolds():
         paper_chain(jax.random.key(0), "cube", case.mechanism, case.data, 1)
     with pytest.raises(ValueError, match="'shapes' needs PlanarShapes"):
         paper_chain(jax.random.key(0), "shapes", case.mechanism, case.data, 1)
+    for wrong in ({"step": 0.0}, {"thin": 0}, {"burnin": -1}, {"burnin": 1.5}):
+        with pytest.raises(ValueError, match=f"paper_chain: {next(iter(wrong))} must be"):
+            paper_chain(jax.random.key(0), "sphere", case.mechanism, case.data, 1, **wrong)
 
 
 @pytest.mark.exhaustive

@@ -679,3 +679,6 @@ def test_a_page_tells_the_numbers_of_vertices(tmp_path, monkeypatch):
     np.testing.assert_allclose(shown, (GENERATOR.template[NOSE] - GENERATOR.template[UP]) / size, atol=3e-5)
     assert RUNNER.invoke(app, ["face", "pick", "--template", "t.ply"]).exit_code == 2, "it exists"
     assert RUNNER.invoke(app, ["face", "pick"]).exit_code == 2
+    for more, words in ((["t.ply", "--numerics", "grid"], "takes no --numerics"), (["t.stl"], "does not number")):
+        result = RUNNER.invoke(app, ["face", "pick", "--template", *more])
+        assert result.exit_code == 2 and words in " ".join(result.output.split())

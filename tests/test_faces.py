@@ -299,6 +299,16 @@ def test_a_folder_of_meshes_becomes_a_release(people, tmp_path, monkeypatch, pai
         assert RUNNER.invoke(app, ["face", str(out / "release.json")]).exit_code == 0
         pictures.append((out / "face.png").read_bytes())
     assert pictures[0] == pictures[1] and pictures[0].startswith(b"\x89PNG" if painted else b"picture")
+    # A record of another name has its own picture, and no file of somebody else is replaced.
+    (out / "other.json").write_text((out / "release.json").read_text())
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "face.png").write_text("mine")
+    assert RUNNER.invoke(app, ["face", str(out / "other.json")]).exit_code == 0
+    assert (out / "other.png").read_bytes() == (out / "face.png").read_bytes()
+    for name, folder in (("other.json", out), ("release.json", tmp_path / "elsewhere")):
+        result = RUNNER.invoke(app, ["face", str(out / name), "--out", str(folder)])
+        assert result.exit_code == 2 and "exists; name another folder" in " ".join(result.output.split())
+    assert (tmp_path / "elsewhere" / "face.png").read_text() == "mine"
     # A whole face is one vector, and its release is shrunk: the design that the demo has.
     assert record["mechanism"] == "SurfaceMeanMechanism" and record["directions"]["functions"] == 150
     assert len(record["directions"]["lengths"]) == len(record["post_processing"]["variances"])

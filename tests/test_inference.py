@@ -163,6 +163,7 @@ def test_calls_of_readers_are_refused_in_words(described):
         (lambda: confidence_ball(described, 1.0), "between 0 and 1"),
         (lambda: two_sample_test(described, described.mean), "made by describe"),
         (lambda: principal_geodesics(described.mean), "made by describe"),
+        (lambda: principal_geodesics(described, 0.999), "at most 0.9985, as there are 2000 replicates"),
         (lambda: synthesize(described, 3, 0), "random key"),
         (lambda: synthesize(described, 3, None), "random key"),
         (lambda: synthesize(described, 0, jax.random.key(0)), "at least 1"),

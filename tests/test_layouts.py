@@ -5,7 +5,9 @@ Right values are from the arrays that were written, or from SciPy; none has a wr
 
 import datetime
 import gzip
+import itertools
 import json
+import math
 import time
 import warnings
 import zipfile
@@ -443,8 +445,88 @@ LAYOUTS = {
             ["R1-R1", "R1-L1", "R1-L2", "L1-L1", "L1-L2", "L2-L2"],
             ["SD_SD", "SD_LV", "SD_RV", "LV_LV", "LV_RV", "RV_RV"],
             ["lh_V1:lh_V1", "lh_V1:rh_V1", "lh_V1:rh_V2", "rh_V1:rh_V1", "rh_V1:rh_V2", "rh_V2:rh_V2"],
+            [f"cov_{a}_{b}" for a, b in itertools.combinations_with_replacement(("lh_V1", "rh_V1", "rh_V2"), 2)],
+            ["PCC-PCC", "PCC-L_IPL", "PCC-V1", "L_IPL-L_IPL", "L_IPL-V1", "V1-V1"],
+            ["BRK.A_BRK.A", "BRK.A_MSFT", "BRK.A_KO", "MSFT_MSFT", "MSFT_KO", "KO_KO"],
+            ["sigma^2_x", "sigma_xy", "sigma_xz", "sigma^2_y", "sigma_yz", "sigma^2_z"],
+            ["sigma_x\u00b2", "sigma_xy", "sigma_xz", "sigma_y\u00b2", "sigma_yz", "sigma_z\u00b2"],
+            ["s2_x", "s_xy", "s_xz", "s2_y", "s_yz", "s2_z"],
+            ["var_x1", "cov_x1_x2", "cov_x1_x3", "var_x2", "cov_x2_x3", "var_x3"],
+            ["var_1", "cov_1_10", "cov_1_11", "var_10", "cov_10_11", "var_11"],
+            ["AAPL_var", "AAPL_MSFT_cov", "AAPL_KO_cov", "MSFT_var", "MSFT_KO_cov", "KO_var"],
+            ["a_var", "a_c_cov", "a_v_cov", "c_var", "c_v_cov", "v_var"],
+            ["var_x", "covar_xy", "covar_xz", "var_y", "covar_yz", "var_z"],
+            ["D11_b0", "D12_b0", "D13_b0", "D22_b0", "D23_b0", "D33_b0"],
+            ["CR_R", "CT_R", "CN_R", "CT_T", "CN_T", "CN_N"],
+            ["Mrr", "Mrt", "Mrp", "Mtt", "Mtp", "Mpp"],
+            ["s_s", "s_t", "s_v", "t_t", "t_v", "v_v"],
         )
     },
+    **{
+        f"no entries: {own[0]}, {own[1]}": (
+            "a.csv", text(MATRICES[:, *UPPER][:, : len(own)], own), "spd", HEADED, "by their names"
+        )
+        for own in (
+            ["sigma_x", "sigma_x_y", "sigma_y"],
+            ["s_1", "s_1_2", "s_2"],
+            ["sigma_AAPL", "sigma_AAPL_MSFT", "sigma_MSFT"],
+            ["sd_1_1", "sd_1_2", "sd_2_2"],
+            ["sd_e", "sd_n", "sd_u", "sd_e_n", "sd_n_u", "sd_e_u"],
+            ["x_sd", "y_sd", "x_y_cov"],
+            ["E_std", "N_std", "U_std", "EN_std", "EU_std", "NU_std"],
+            ["Dxx_sd", "Dxy_sd", "Dyy_sd"],
+            ["log_Dxx", "log_Dxy", "log_Dyy"],
+            ["logDxx", "logDxy", "logDyy"],
+            ["ln(xx)", "ln(xy)", "ln(yy)"],
+            ["chol_11", "chol_21", "chol_22"],
+            ["sd1", "sd2", "sd3"],
+            ["L_Omega.1.1", "L_Omega.2.1", "L_Omega.2.2"],
+        )
+    },
+    **{
+        f"what tells nothing: {own[0]}, {own[1]}": (
+            "a.csv", text(MATRICES[:, *UPPER][:, : len(own)], own), "spd", HEADED, "say --triangle lower"
+        )
+        for own in (
+            ["cov_1_2", "cov_1_3", "cov_1_4"],
+            [f"Sigma[1.{k}]" for k in range(1, 7)],
+            ["var_1", "var_2", "var_3"],
+            ["Var1", "Var2", "Var3"],
+            [f"s{k}" for k in range(1, 7)],
+            [f"anisotropy_s{k}" for k in range(1, 7)],
+            ["L1", "L2", "L3"],
+            ["lambda_1", "lambda_2", "lambda_3"],
+            ["x", "y", "z"],
+            ["f10", "f11", "f12"],
+        )
+    },
+    **{
+        f"beside entries: {own[-1]}": (
+            "a.csv", text(np.ones((N, len(own))), own), "spd", HEADED | {"size": math.isqrt(len(own))}, "say --columns"
+        )
+        for own in (
+            ["var_x", "var_y", "cov_xy", "n"],
+            ["D11", "D22", "D33", "D12", "D13", "D23", "FA", "MD", "mode"],
+            ["Dxx", "Dyy", "Dzz", "Dxy", "Dxz", "Dyz", "FA", "MD", "VR"],
+        )
+    },
+    **{
+        f"no correlations: {own[0]}": (
+            "a.csv", text(CORRELATIONS[:, *OFF][:, :3], own), "correlations", HEADED, words
+        )
+        for own, words in (
+            (["var_x", "cov_xy", "var_y"], "say --as covariance"),
+            (["cov_12", "cov_13", "cov_23"], "say --as covariance"),
+            (["A_B_cov", "A_C_cov", "B_C_cov"], "say --as covariance"),
+            (["fisher_z_12", "fisher_z_13", "fisher_z_23"], "by their names (fisher)"),
+            (["pval_a_b", "pval_a_c", "pval_b_c"], "by their names (pval)"),
+            (["r12", "r13", "r14"], "say --triangle lower"),
+        )
+    },
+    "a diagonal that is not 1": (
+        "a.csv", text(MATRICES[:, [0, 0, 1], [0, 1, 1]], ["xx", "xy", "yy"]), "correlations", HEADED,
+        MATRICES[:, :2, :2],
+    ),
     "variances with units": (
         "a.csv", text(MATRICES[:, [0, 1, 0], [0, 1, 1]], ["var_a (mm2)", "var_b (mm2)", "cov_ab (mm2)"]), "spd", HEADED,
         MATRICES[:, :2, :2],
@@ -466,7 +548,6 @@ LAYOUTS = {
             ["varx", "vary", "corrxy"],
             ["sx", "sy", "rxy"],
             ["sigma_x", "sigma_y", "cov_xy"],
-            ["sd1", "sd2", "sd3"],
             ["sdn(m)", "sde(m)", "sdne(m)"],
         )
     },

@@ -32,7 +32,7 @@ from jaxgeodp import (
     WrappedGaussian,
     frechet_mean,
 )
-from jaxgeodp.bounds.rounding import supposed_mean_error
+from jaxgeodp.bounds.rounding import SUPPOSED, supposed_mean_error
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.app import app
 from jaxgeodp.domains.geodesic_ball import assumption_limit
@@ -579,9 +579,20 @@ def test_data_at_the_rim_of_the_domain_are_found(budget):
 def test_the_whole_on_a_grid():
     release = located(SPD(2), mu=1.0).release(records_on(SPD(2), 700), numerics="grid")
     assert "integers" in release.record["numerics"]["note"]
+    # The theorem of integers, and what is supposed of a mean that is computed in floating point.
+    assert "release: docs/mathematics.md, Theorem N" in release.record["guarantee"]["theorem"]
+    assert SUPPOSED in release.record["guarantee"]["theorem"] and SUPPOSED in release.record["numerics"]["note"]
+    pure = LocatedMechanism(Sphere(2), "tangent", epsilon=5.0).release(records_on(Sphere(2), 700), numerics="grid")
+    assert "Theorem N" in pure.record["guarantee"]["theorem"] and "Hardt" not in pure.record["guarantee"]["theorem"]
     assert isinstance(located(SPD(2), mu=1.0).guarantee, ZeroConcentratedDP)
     with pytest.raises(ValueError, match="grid"):
         located(SPD(2), epsilon=1.0).release(np.tile(np.eye(2), (2000, 1, 1)), numerics="grid")
+
+
+def test_the_time_that_depends_on_the_data_is_told():
+    """That of the release, whatever is true of the centres."""
+    timing = LocatedMechanism(SPD(2), "gibbs", mu=1.0, domain=3.0).law(5000).terms.timing
+    assert "of the release the running time depends on the data" in timing and timing.startswith("of centres")
 
 
 def test_a_private_number_of_records():

@@ -488,7 +488,7 @@ def _fixed_draw(law, key, data, block):
         return value if support is None else jnp.where(support.contains(x), value, -jnp.inf)
 
     reach = ball.manifold.diameter if support is None else support.radius + ball.radius
-    growth = law.target.public_bounds(ball, support).growth
+    growth = law.target.public_bounds(ball, support, scale).growth
     return first_of_fixed_number(key, ball.manifold, log_target, center, growth, scale, reach, 1, block)
 
 

@@ -225,6 +225,16 @@ def test_the_order_of_public_records_does_not_matter():
     assert abs(one.tests[0].theory[0] - other.tests[0].theory[0]) < 0.02
 
 
+def test_the_order_of_records_does_not_matter_beside_public_ones():
+    """The first of a file that is sorted are not typical of it."""
+    records, public = RNG.normal(size=(1500, 3)), RNG.normal(size=(9000, 3))
+    ordered = records[np.argsort(np.linalg.norm(records, axis=1))]
+    one, other = (
+        membership(own, Euclidean(3), population=public, digits=None, draws=500) for own in (records, ordered)
+    )
+    assert abs(one.tests[0].theory[0] - other.tests[0].theory[0]) < 0.003
+
+
 def test_covariances_of_the_shape_of_a_point_are_no_points():
     rotations = Rotations()
     with jax.enable_x64(True):

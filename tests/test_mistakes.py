@@ -404,3 +404,15 @@ def test_a_picture_has_another_name_than_the_report(folder):
     own = ("--manifold", "spd", "--n", 60, "--epsilon", 1, "--out", "ball.png")
     assert run("ball", "data.npy", *own).exit_code == 2
     assert not list(folder.glob("*.png"))
+
+
+@pytest.mark.parametrize("out", [".", "..", "/"])
+def test_an_output_needs_a_name(folder, out):
+    np.save("data.npy", MATRICES)
+    for words in (
+        ("check", "data.npy", *SPD),
+        ("attack", "data.npy", *SPD),
+        ("ball", "data.npy", "--manifold", "spd", "--n", 60, "--epsilon", 1),
+    ):
+        result = run(*words, "--out", out)
+        assert result.exit_code == 2 and "names no file" in said(result), said(result)

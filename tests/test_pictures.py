@@ -128,7 +128,7 @@ def test_a_moment_is_a_matrix_whatever_the_manifold(place):
     assert "0.30" in {text.get_text() for text in axes.texts}
     small = record | {"value": np.diag([3e-4, 2e-4, -1e-4]).tolist()}
     draw_record(small, figure := Figure())
-    assert "logarithms / 1e-3," in figure.axes[0].get_title()
+    assert figure.axes[0].get_title().endswith("in the frame of the record; divided by 1e-3")
     assert {"0.30", "0.20", "-0.10"} <= {text.get_text() for text in figure.axes[0].texts}
 
 
@@ -206,8 +206,60 @@ def test_a_page_has_what_a_committee_asks():
 
 def test_curves_in_space_are_lines():
     record = curves().record | {"value": np.arange(60.0).reshape(2, 10, 3).tolist()}
-    assert [line.points.shape for line in lines_of(record)] == [(10, 3)] * 2
+    assert [line.points.shape for line in lines_of(record)] == [(11, 3)] * 2  # closed
     assert "<canvas" in page_of(record, "0")
+
+
+def test_a_face_stands_upright_and_its_curves_are_closed():
+    """A face is drawn with y of the file, its height, upwards: z of the picture."""
+    angles = 2.0 * np.pi * np.arange(16) / 16
+    rings = [np.stack([r * np.cos(angles), 3.0 * r * np.sin(angles), np.full(16, 0.1)], axis=1) for r in (0.1, 0.2)]
+    record = curves().record | {"value": np.array(rings).tolist(), "mechanism": "FaceMeanMechanism"}
+    lines = lines_of(record)
+    for line, ring in zip(lines, rings, strict=True):
+        np.testing.assert_array_equal(line.points[0], line.points[-1])
+        np.testing.assert_allclose(line.points[:-1, 2], ring[:, 1])
+        np.testing.assert_allclose(line.points[:-1, [0, 1]], ring[:, [0, 2]] * [1.0, -1.0])
+    figure = Figure()
+    draw_record(record, figure)
+    (axes,) = figure.axes
+    assert axes.get_zlim()[1] - axes.get_zlim()[0] < 1.3  # the face fills its frame
+
+
+@pytest.mark.parametrize(("size", "words"), [(1.0, ""), (7e-4, "divided by 1e-3"), (4e5, "divided by 1e5")])
+def test_numbers_of_small_and_large_matrices_can_be_read(size, words):
+    record = released(SPD(5)).record | {"value": (size * (np.eye(5) + 0.2)).tolist(), "caption": "mean"}
+    figure = Figure()
+    draw_record(record, figure)
+    axes = figure.axes[0]
+    assert axes.get_title() == "; ".join(filter(None, ["mean", words]))
+    numbers = [float(text.get_text()) for text in axes.texts]
+    assert 0.1 <= max(numbers) < 10.0 and max(numbers) == pytest.approx(6.0 * min(numbers), abs=0.05)
+
+
+def test_pictures_beside_each_other_have_captions_and_one_scale():
+    many = PlanarShapes(30)
+    outline = np.asarray(many.project(jnp.exp(2j * np.pi * np.arange(30) / 30)))
+    shape = WrappedGaussian(GeodesicBall(many, outline, 0.2), 1.0).release(np.stack([outline] * 500))
+    vector, array = released(Euclidean(2)), released(SPD(13))
+    for record in (vector.record, array.record, shape.record):
+        figure = Figure()
+        draw_record(record | {"caption": "one of three", "limit": 50.0}, figure)
+        assert figure.axes[0].get_title() == "one of three"
+        if record is vector.record:
+            assert figure.axes[0].get_ylim()[1] >= 50.0
+        if record is array.record:
+            assert figure.axes[0].images[0].get_clim() == (-50.0, 50.0)
+
+
+def test_small_landmarks_keep_their_digits_on_a_page():
+    space = Shapes3D(5)
+    record = released(space, 0.2).record
+    tiny = 1e-4 * np.random.default_rng(0).normal(size=(5, 3))
+    small = {"manifold": {"name": "Euclidean"}, "value": tiny.tolist(), "prepared": {"template": tiny.tolist()}}
+    page = page_of(record | small, "0")
+    found = [line["p"] for line in json.loads(html.unescape(re.search(r'data-lines="([^"]*)"', page)[1]))]
+    assert len({tuple(point) for line in found for point in line}) == 5
 
 
 def test_a_page_shows_what_a_foreign_record_says_as_text(tmp_path):

@@ -31,6 +31,7 @@ from jaxgeodp.experiments.reproduction.settings import (
     sphere_data,
 )
 from jaxgeodp.experiments.shapes import crossings, smooth_outline
+from jaxgeodp.files import only_writer
 
 
 def test_verdicts_follow_from_standard_errors():
@@ -119,6 +120,10 @@ def test_reproduce_refuses_unknown_papers_and_used_folders(tmp_path):
         assert result.exit_code == 2
         assert message in " ".join(result.output.split())
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    (tmp_path / "new").mkdir()
+    with only_writer(tmp_path / "new"):
+        result = CliRunner().invoke(app, ["reproduce", "kng-2022", "--quick", "--out", str(tmp_path / "new")])
+    assert result.exit_code == 2 and "another process is writing" in " ".join(result.output.split())
 
 
 def test_cells_are_run_once_with_the_larger_count_and_listed_in_order():

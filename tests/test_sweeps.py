@@ -67,6 +67,7 @@ replicates = 100
 """
 # As many cells, of programs without rejection.
 ADDED_NOISE = SMALL.replace('"laplace", "tangent"', '"tangent"').replace("[20, 30]", "[20, 30, 40, 50]")
+ADDED_NOISE = ADDED_NOISE.replace('calibrations = ["tight", "theorem"]\n', "")
 
 
 @functools.cache
@@ -445,6 +446,9 @@ def test_a_folder_is_never_mixed(finished, tmp_path):
         (("mechanisms = [", 'mechanisms = ["kgn", '), "mechanisms must be of"),
         (("manifold = ", "manifolds = "), "unknown field 'manifolds'"),
         (("radius = 0.39\n", ""), "radius is missing"),
+        (("radius = 0.39\n", "radius = 0.39\nmu = [1.0]\n"), "none of these mechanisms takes mu; leave it out"),
+        (("radius = 0.39\n", "radius = 0.39\ndomain = 1.0\n"), "domain is for located and located-gaussian"),
+        (('mechanisms = ["laplace"', 'mechanisms = ["wrapped", "tangent"] # ["laplace"'), "calibration than tight"),
         (("n = [20", "n = [1"), "n must be an integer of at least 2, got 1"),
         (("epsilon = [0.5", "epsilon = [-0.5"), "epsilon must be a number above 0"),
         (("epsilon = [0.5, 1.0]", ""), "needs epsilon, a list"),

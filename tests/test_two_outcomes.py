@@ -37,13 +37,16 @@ from jaxgeodp import (
     LandmarkLaplace,
     LaplaceMechanism,
     Ledger,
+    LocatedMechanism,
     PlanarShapes,
     Product,
     PureDP,
     RiemannianGaussian,
     Rotations,
     Sphere,
+    TangentGaussian,
     TangentLaplace,
+    Torus,
     WrappedGaussian,
     WrappedLaplace,
 )
@@ -52,6 +55,7 @@ from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.mechanisms import release_by_chain
 from jaxgeodp.privacy import clock, release
 from jaxgeodp.privacy.ledger import contents
+from jaxgeodp.releases import context
 from jaxgeodp.surfaces import JointGaussian, PointwiseGaussian
 
 N = 4
@@ -174,8 +178,16 @@ def hostile_records(domain):
 
 
 def outcome(release_of, data):
-    """What everybody can see of a call but the value: its class, the warnings and the record beside the value."""
-    with warnings.catch_warnings(record=True) as caught:
+    """What everybody can see of a call but the value: its class, the warnings and the record beside the value.
+
+    Where NumPy and JAX are told to raise what they find.
+    """
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        np.errstate(all="raise"),
+        jax.debug_nans(True),
+        jax.debug_infs(True),
+    ):
         warnings.simplefilter("always")
         try:
             result = release_of(data)
@@ -268,6 +280,33 @@ def test_other_statistics_and_chains_have_one_outcome(name):
     for way in ways:
         found = outcomes(way, records, others)
         assert len(found) == 1, found
+
+
+@pytest.mark.parametrize(
+    ("release_of", "size"),
+    [
+        pytest.param(LocatedMechanism(Torus(2), epsilon=30.0).release, 2, id="a ball that is found"),
+        pytest.param(LaplaceMechanism(ball(Torus(2), 1.0), 1.0).release, 2, id="angles"),
+        pytest.param(TangentGaussian(ball(Torus(2), 1.0), 1.0).prepare, 2, id="sums of angles"),
+        pytest.param(TangentGaussian(BALLS["sphere"], 1.0).prepare, 3, id="sums"),
+        pytest.param(
+            lambda data: WrappedGaussian(BALLS["sphere"], 1.0).release(data, adjacency="add-remove"), 3, id="add-remove"
+        ),
+    ],
+)
+@pytest.mark.parametrize("record", [0.1, math.nan, math.inf, 3e-308, 1e9, 1e300])
+def test_nothing_is_raised_where_numpy_and_jax_are_told_to(release_of, size, record):
+    data = np.full((200, size), 0.1)
+    data[0] = record
+    with np.errstate(all="raise"), jax.debug_nans(True), jax.debug_infs(True):
+        release_of(data)
+
+
+def test_what_numpy_and_jax_raise_is_caught(monkeypatch):
+    """Planted: releases in the settings of whoever calls."""
+    monkeypatch.setattr(context, "unwatched", contextlib.nullcontext)
+    chosen, domain = TangentLaplace(BALLS["sphere"], 1.0), BALLS["sphere"]
+    assert len(outcomes(chosen.release, hostile_records(domain), [domain.center] * (N - 1))) > 1
 
 
 def test_an_exception_that_a_record_causes_is_caught():

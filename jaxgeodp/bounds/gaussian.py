@@ -13,6 +13,8 @@ import math
 import numpy as np
 
 _ROUNDING = 1e-8
+# From where on Mills ratios are subtracted, and from where on their series.
+_NEAR, _FAR = 1.0, 100.0
 _ROUNDS = 24
 # Of the distances of draws on hyperbolic space, in units of 1/sqrt|curvature|.
 _LARGEST_SPREAD = 8.0
@@ -139,12 +141,22 @@ def gaussian_mu(space: Space, delta: float, sigma: float, guess: float, step: fl
 
 
 def log_deltas(mu: float, epsilons):
-    """Return the logarithms of the delta of mu-GDP at many epsilons, to about 1e-9."""
-    from scipy.special import log_ndtr
+    """Return the logarithms of the delta of mu-GDP at many epsilons, to about 1e-9.
+
+    With R the Mills ratio delta is phi(c) (R(c) - R(c + mu)), c = epsilon/mu - mu/2: a difference that keeps its digits
+    where probabilities do not; for large c by the asymptotic series of R.
+    """
+    from scipy.special import erfcx, log_ndtr
 
     c = epsilons / mu - mu / 2.0
     first = log_ndtr(-c)
-    return first + np.log(-np.expm1(np.minimum(epsilons + log_ndtr(-c - mu) - first, -1e-300)))
+    near = first + np.log(-np.expm1(np.minimum(epsilons + log_ndtr(-c - mu) - first, -1e-300)))
+    some, end = np.maximum(c, _NEAR), np.maximum(c, _NEAR) + mu
+    ratio = math.sqrt(0.5 * math.pi) * (erfcx(some * math.sqrt(0.5)) - erfcx(end * math.sqrt(0.5)))
+    square, both = some**2 + end**2, some * end
+    series = mu / both * (1.0 - (square + both) / both**2 + 3.0 * (square**2 - both**2 + square * both) / both**4)
+    density = -0.5 * some**2 - 0.5 * math.log(2.0 * math.pi)
+    return np.where(c < _NEAR, near, density + np.log(np.where(some < _FAR, ratio, series)))
 
 
 def _gaps(space, delta, step):

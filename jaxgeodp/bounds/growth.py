@@ -15,6 +15,7 @@ gradient there. Hence |grad F| >= m(0..t) integrated - p, which is concave.
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +37,7 @@ class GradientGrowth:
     bend: float
     rate: float
     twist: jax.Array | float = 0.0
+    of_a_length: ClassVar[bool] = True  #: see `radial_envelope`
 
     def slope(self, t):
         """Return m(t), which decreases."""
@@ -43,7 +45,8 @@ class GradientGrowth:
 
     def __call__(self, t):
         """Return a lower bound of the gradient norm at distance t from the minimiser."""
-        twice = 2.0 * self.rate
+        # The rate of small supports rounds to 0.
+        twice = jnp.maximum(2.0 * self.rate, 1e-30)
         even = (1.0 - self.spread - 0.5 * self.twist * t) * t - self.bend * t**3 / 3.0
         return even - self.offset * jnp.expm1(twice * t) / twice
 

@@ -99,9 +99,9 @@ def _constant_curvature(dim: int, path: float, s: float, positive: bool) -> floa
     else:
         bend = x / np.tanh(x)
         langevin = 1.0 / np.tanh(x) - 1.0 / x
-        slope = _sup(langevin, x / np.sinh(x))
+        slope = _sup(langevin, x / np.sinh(np.minimum(x, 700.0)))
         twist = float(langevin[-1] * bend[-1])
-        change = 1.0 / math.tanh(s) - s / math.sinh(s) ** 2
+        change = 1.0 / math.tanh(s) - s / math.sinh(min(s, 300.0)) ** 2  # whose square would leave the floats
         least, most, stretch = 1.0, float(bend[-1]), 1.0
     # Off-diagonal entries of the inverse Hessian.
     off = 0.5 * (1.0 / least - 1.0 / most)

@@ -37,8 +37,8 @@ def gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float, cali
         ball: that of the records, which satisfies Assumption 1.
         n: number of records.
         support_radius: R, above 0 and below `largest_support`; infinite only on a manifold without positive curvature.
-        calibration: "theorem" for Theorem 2 of Soto et al. (2022), anything else for our sharper bounds (Theorems A
-            and B).
+        calibration: "theorem" for Theorem 2 of Soto et al. (2022), which supposes R <= r where curvature is positive;
+            anything else for our sharper bounds (Theorems A and B).
 
     Returns:
         `Sensitivity`, in units of the manifold's distance.
@@ -52,6 +52,11 @@ def gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float, cali
     if k_max <= 0:
         return Sensitivity(2.0 * r / n, "2r/n (Rauch comparison, curvature <= 0)")
     if calibration == "theorem":
+        if support_radius > r:
+            raise InputError(
+                "gradient_sensitivity: calibration 'theorem' bounds gradients within the ball of the records alone; "
+                f"support_radius must be at most its radius {r:g}, got {support_radius:g}."
+            )
         h = h_max(2.0 * r, k_max)
         return Sensitivity(2.0 * r * (2.0 - h) / n, "2r(2-h)/n (Soto et al. 2022, Theorem 2)")
     return min(_by_rauch(ball, n, support_radius), _by_diameter(ball, n, support_radius), key=lambda s: s.value)
@@ -125,7 +130,7 @@ def power_gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float
     _check_support(ball, support_radius)
     farthest = support_radius + ball.radius
     length = Sensitivity(2.0 * farthest ** (power - 1.0) / n, "2 s^(p-1)/n (docs/mathematics.md, Theorem G)")
-    if power < 2.0:
+    if power < 2.0 or not ball.satisfies_assumption:  # the path between two records leaves a ball that is not convex
         return length
     bend = max(power - 1.0, rauch(farthest, ball.manifold.curvature_bounds[1]))
     path = 2.0 * ball.radius * farthest ** (power - 2.0) * bend / n

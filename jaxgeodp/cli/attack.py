@@ -16,7 +16,7 @@ from jaxgeodp.cli.choice import AUTO, Choice, released_mechanisms
 from jaxgeodp.cli.completion import one_of, released_names
 from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.file_options import reads
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
+from jaxgeodp.cli.frame import OUTPUT, check_name, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.registries import listed
 from jaxgeodp.files import write_atomically
 from jaxgeodp.inference.attacked import mechanisms_of_description
@@ -87,6 +87,7 @@ def attack(
                 f"--population {population}: must be another file than the private one, not '-'; name a file of "
                 "public records."
             )
+        check_name(out)
         picture = out.with_suffix(".png")
         if picture == out:
             raise InputError(
@@ -104,7 +105,8 @@ def attack(
                 tasks = {}
 
                 def report(name, done, total):
-                    tasks.setdefault(name, bar.add_task(name, total=total))
+                    if name not in tasks:
+                        tasks[name] = bar.add_task(name, total=total)
                     bar.update(tasks[name], completed=done)
 
                 found = membership(

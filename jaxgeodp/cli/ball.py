@@ -13,7 +13,7 @@ from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.file_options import reads
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
+from jaxgeodp.cli.frame import OUTPUT, check_name, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.group_options import as_word
 from jaxgeodp.domains import Shape
 from jaxgeodp.files import write_atomically
@@ -54,6 +54,7 @@ def ball(
                 "--group is for --shape, which is estimated from public groups of records; add --shape or leave out "
                 "--group."
             )
+        check_name(out)
         picture = out.with_suffix(".png")
         if picture == out:
             raise InputError(

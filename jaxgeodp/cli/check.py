@@ -13,7 +13,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
 from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.file_options import reads
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
+from jaxgeodp.cli.frame import OUTPUT, check_name, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.streams import was_sent
 from jaxgeodp.files import write_atomically
 from jaxgeodp.io.findings import NOT_COMPUTED, Finding, findings
@@ -49,6 +49,7 @@ def check(
         if out is None and was_sent(source.path):
             raise InputError("--out is needed, as data from the standard input have no folder for the report.")
         report = source.path.with_name(f"{source.path.stem}-private.txt") if out is None else out
+        check_name(report)
         picture = report.with_suffix(".png")
         if picture == report:
             raise InputError(

@@ -130,9 +130,11 @@ def _read(paths) -> list[_Output]:
             raise InputError(
                 f"{name}: {times} records have this name; rename their files, as each output is identified by its name."
             )
-        if name in _RESERVED or len(name.encode()) > _LONGEST:
+        # A name that is no text has characters that cannot be written.
+        if name in _RESERVED or not name.isprintable() or len(name.encode()) > _LONGEST:
             raise InputError(
-                f"{name}.json: the name is taken by another file of the folder or is too long; rename the record."
+                f"{name}.json: the name is taken by another file of the folder, is too long or not text; rename the "
+                "record."
             )
     return found
 

@@ -81,6 +81,7 @@ def face(
             others = {"--mu": mu, "--nose": nose, "--up": up, "--norm-bound": norm_bound, "--landmarks": landmarks}
             others |= {"--register": registration or None, "--prepare": prepare or None, "--reference": reference}
             others |= {"--force": force or None, "--work": work, "--ledger": ledger, "--dataset": dataset}
+            others |= {"--numerics": None if numerics == "idealized" else numerics}
             if extra := [name for name, value in others.items() if value is not None]:
                 raise InputError(f"face pick takes no {extra[0]}; leave it out.")
             _pick(template, out, fill_holes, scan)
@@ -135,6 +136,8 @@ def _pick(template, out, fill_holes, scan):
     """Write a page of the template that tells the number of a clicked vertex."""
     if template is None:
         raise InputError("face pick needs --template, the public mesh whose vertices are to be numbered.")
+    if template.suffix.lower() == ".stl":
+        raise InputError(f"--template {template}: an STL file does not number its vertices; give landmarks as points.")
     page = template.with_name(f"{template.stem}-vertices.html") if out is None else out
     check_writable(page, False, [template])
     with quiet_libraries():

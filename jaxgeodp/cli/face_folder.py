@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import json
 import math
+import os
 import pathlib
 from typing import NamedTuple, TypeVar
 
@@ -154,14 +155,20 @@ def _place(call, out, public):
 
 
 def draw_release(path: pathlib.Path, folder: pathlib.Path, template=None) -> None:
-    """Draw the face of a release record, as ``face.png`` in a folder; with the tip of the nose of a `FaceTemplate`.
+    """Draw the face of a release record in a folder; with the tip of the nose of a `FaceTemplate`.
+
+    The picture of release.json is face.png, of others they have the record's name.
 
     Raises:
-        ValueError: it is no record of a face, or cannot be drawn; the record stays as it is.
+        ValueError: it is no record of a face, or cannot be drawn, or a file is there that is not its own; the record
+            stays as it is.
     """
+    name = _PICTURE if path.name == _RECORD else f"{path.stem}.png"
+    if os.path.lexists(folder / name) and not (path.name == _RECORD and path.parent.resolve() == folder.resolve()):
+        raise InputError(f"{folder / name} exists; name another folder with --out, or remove it.")
     picture = _picture(path, template)
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / _PICTURE, picture, changed=now())
+    write_atomically(folder / name, picture, changed=now())
 
 
 def _picture(path, template=None) -> bytes:

@@ -90,6 +90,12 @@ def check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path
         raise InputError(f"{option} {out}: the folder {folder} is not writable.")
 
 
+def check_name(out: pathlib.Path) -> None:
+    """Refuse an --out that names no file, such as ".", from which no other name can be made."""
+    if not out.name or out.name == "..":
+        raise InputError(f"--out {out}: names no file; give a file's name.")
+
+
 def check_picture(plot: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path]) -> None:
     """Refuse a file of ``--plot`` that is no .png; and see `check_writable`."""
     if plot.suffix.lower() != ".png":

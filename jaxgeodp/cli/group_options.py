@@ -10,6 +10,7 @@ import typer
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.completion import one_of
+from jaxgeodp.cli.frame import check_name
 from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.records import Source
 from jaxgeodp.io.tables import read_labels
@@ -104,6 +105,7 @@ class GroupOptions:
 
     def files(self, out: pathlib.Path) -> dict[str, pathlib.Path]:
         """Return the file of each group's record, whose name stands before the suffix; of all, without groups."""
+        check_name(out)
         return {name: out.with_name(f"{out.stem}-{name}{out.suffix}") for name in self.names} or {"": out}
 
     def labels(self, source: Source, n: int) -> list[str | None]:

@@ -10,6 +10,7 @@ from rich.text import Text
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.completion import papers
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say
+from jaxgeodp.files import only_writer
 
 
 def reproduce(
@@ -23,8 +24,7 @@ def reproduce(
     """Repeat a paper's simulations as they ran them, as they proved them, and with our bounds; judge its claims."""
     with one_sentence_errors():
         folder = pathlib.Path(paper) if out is None else out
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise InputError(f"--out {folder} exists and is not an empty folder; name another.")
+        _check_empty(folder)
         with OUTPUT.status("Compiling ...") as status, quiet_libraries():
             from jaxgeodp.experiments.reproduction import PAPERS
             from jaxgeodp.experiments.reproduction.run import Run
@@ -32,12 +32,19 @@ def reproduce(
             if paper not in PAPERS:
                 raise InputError(f"the paper must be one of {', '.join(PAPERS)}, got '{paper}'.")
             folder.mkdir(parents=True, exist_ok=True)
-            run = Run(quick, seed, lambda text: status.update(Text(text)))
-            start = time.perf_counter()
-            PAPERS[paper](run)
-            seconds = time.perf_counter() - start
-            run.write(folder, paper, seconds)
+            with only_writer(folder):
+                _check_empty(folder)  # another may have written meanwhile
+                run = Run(quick, seed, lambda text: status.update(Text(text)))
+                start = time.perf_counter()
+                PAPERS[paper](run)
+                seconds = time.perf_counter() - start
+                run.write(folder, paper, seconds)
     for claim in run.claims:
         line = f"{claim.id:5}  {claim.setting:8}  {claim.verdict:18}  {claim.claim}: {claim.found}"
         say(line)
     say(f"Wrote {folder} in {seconds:.0f} s.")
+
+
+def _check_empty(folder):
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"--out {folder} exists and is not an empty folder; name another.")

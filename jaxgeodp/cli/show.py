@@ -58,7 +58,7 @@ def show(
         if html is not None and html == csv:
             raise InputError("--html and --csv must name two different files.")
         for path in written:
-            check_writable(path, overwrite, [record, *(written - {path})])
+            check_writable(path, overwrite, [record, *(written - {path})], "--html" if path == html else "--csv")
         if html is not None and page is not None:
             write_atomically(html, page, replace=overwrite)
         if csv is not None and row is not None:
@@ -85,7 +85,7 @@ def _show_description(folder, html, overwrite):
 
     keep_compiled_programs()
     if html is not None:
-        check_writable(html, overwrite, sorted(folder.glob("*.json")))
+        check_writable(html, overwrite, sorted(folder.glob("*.json")), "--html")
     with OUTPUT.status("Simulating releases for the region ..."), quiet_libraries(), jax.enable_x64(True):
         found = Description.load(folder)
         try:

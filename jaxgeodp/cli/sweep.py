@@ -71,6 +71,8 @@ def _join(coordinator, processes, process):
             raise InputError("--processes and --process need --coordinator.")
         return
     if coordinator == "auto":
+        if processes is not None or process is not None:
+            raise InputError("--coordinator auto finds --processes and --process; leave them out.")
         jax.distributed.initialize()
         return
     if processes is None or process is None or not 0 <= process < processes:

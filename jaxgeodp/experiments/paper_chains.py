@@ -12,7 +12,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.checks import InputError, positive_integer, positive_number
 from jaxgeodp.manifolds import SPD, PlanarShapes, Sphere
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.samplers.random_walk import Chains
@@ -108,12 +108,18 @@ def paper_chain(
     preset = PAPER_CHAINS[name]
     if type(mechanism.ball.manifold) is not preset.manifold:
         raise InputError(f"paper_chain: {name!r} needs {preset.manifold.__name__}, got {mechanism.ball.manifold}.")
-    for label, count in (("num_samples", num_samples), ("num_chains", num_chains)):
-        positive_integer("paper_chain", label, count, 1)
-    counts = num_samples, preset.burnin if burnin is None else burnin, preset.thin if thin is None else thin
+    burnin, thin = preset.burnin if burnin is None else burnin, preset.thin if thin is None else thin
+    step = preset.step if step is None else step
+    for label, count, least in (
+        *(("num_samples", num_samples, 1), ("num_chains", num_chains, 1)),
+        *(("burnin", burnin, 0), ("thin", thin, 1)),
+    ):
+        positive_integer("paper_chain", label, count, least)
+    positive_number("paper_chain", "step", step)
+    counts = num_samples, burnin, thin
     keys = jax.random.split(key, num_chains)
     law = mechanism.law(jnp.shape(data)[0])
-    return _run(name, law, keys, jnp.asarray(data), step or preset.step, as_printed, counts)
+    return _run(name, law, keys, jnp.asarray(data), step, as_printed, counts)
 
 
 @functools.partial(jax.jit, static_argnames=("name", "as_printed", "counts"))

@@ -148,7 +148,8 @@ def process_faces(
         clipped = None if mechanism is None else mechanism.shortened(faces.curves)
         # The names of files are bytes, which need not be text.
         table = report_table(names, faces.reports, clipped).encode(errors="backslashreplace")
-        write_atomically(keep / "report.csv", table, private=True)
+        with contextlib.suppress(OSError):  # likewise a full disk
+            write_atomically(keep / "report.csv", table, private=True)
     return faces
 
 

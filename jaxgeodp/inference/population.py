@@ -240,7 +240,12 @@ def points_along(manifold: Manifold, start, vector, factors) -> jax.Array:
     return jax.vmap(lambda t: manifold.project(manifold.exp(start, t.astype(vector.dtype) * vector)))(factors)
 
 
-def geodesics_of(population: Population, level: float, draws: int = 2000) -> PrincipalGeodesics:
+DRAWS = 2000
+#: Beyond it no draw is exceeded with a third of the probability that is left.
+HIGHEST = 1.0 - 3.0 / (1.0 + DRAWS)
+
+
+def geodesics_of(population: Population, level: float) -> PrincipalGeodesics:
     """Return the principal geodesics of a population.
 
     No eigenvalue of a symmetric matrix is moved by more than the operator norm of what is added (Weyl), and those of
@@ -251,21 +256,22 @@ def geodesics_of(population: Population, level: float, draws: int = 2000) -> Pri
 
     Args:
         population: see there.
-        level: in (0, 1).
-        draws: of the bootstrap.
+        level: in (0, `HIGHEST`].
     """
     own = population
     values, vectors = np.linalg.eigh(own.covariance)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     rng, dim = np.random.default_rng(0), own.manifold.dim
-    drawn = np.empty((3, draws))
-    drawn[0] = np.linalg.norm(own.noise.matrices(draws, dim), 2, axis=(1, 2))
-    for place in range(draws):
+    drawn = np.empty((3, DRAWS))
+    drawn[0] = np.linalg.norm(own.noise.matrices(DRAWS, dim), 2, axis=(1, 2))
+    for place in range(DRAWS):
         factor = _wishart_root(rng, own.n - 1, dim) / math.sqrt(own.n)
         sizes = np.linalg.svd(factor, compute_uv=False) ** 2
         drawn[1:, place] = sizes[0], sizes[-1] if own.n > dim else 0.0
     tail = (1.0 - level) / 3.0
-    most, largest, least = (float(np.quantile(of, q)) for of, q in zip(drawn, (1 - tail, 1 - tail, tail), strict=True))
+    most, largest, least = (
+        float(np.quantile(of, q, method="weibull")) for of, q in zip(drawn, (1 - tail, 1 - tail, tail), strict=True)
+    )
     seen = np.linalg.eigvalsh(own.covariance if own.seen is None else own.seen)[::-1]
     below, above = (seen - most) / largest, (seen + most) / max(least, _LEAST_SHARE)
     above = np.minimum(np.maximum(above, values), own.bound / np.arange(1, dim + 1))

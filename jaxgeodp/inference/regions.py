@@ -124,8 +124,14 @@ def _replicated_distances(population: Population, procedure: Procedure, draws: i
     """
     with jax.enable_x64(True):
         means = replicated_means(population, procedure, jax.random.key(seed), draws)
-        near = np.asarray(_distances(population.manifold, _middle(population, means), means))
+        near = _known(_distances(population.manifold, _middle(population, means), means))
     return math.sqrt(draws / (draws - 1.0)) * near
+
+
+def _known(distances) -> np.ndarray:
+    """Return distances as NumPy's, infinite where one of the points is none."""
+    own = np.asarray(distances)
+    return np.where(np.isnan(own), np.inf, own)
 
 
 def _middle(population: Population, means) -> jax.Array:
@@ -152,7 +158,7 @@ def compare(first, second, draws: int = DRAWS, seed: int = 0) -> TwoSampleTest:
             replicated_means(_moved(own, common), procedure, jax.random.key(2 * seed + place), draws)
             for place, (own, procedure) in enumerate((first, second))
         ]
-        apart = np.asarray(_pairwise(manifold, *means))
+        apart = _known(_pairwise(manifold, *means))
     beyond = int(np.sum(apart >= distance))
     return TwoSampleTest((1 + beyond) / (1 + draws), distance, _quantile(apart, 0.95))
 

@@ -84,6 +84,7 @@ def _of_orders(seen, own) -> Iterator[str]:
         ("the diagonal, then the upper triangle by rows", strict),
         ("the diagonal, then the lower triangle by rows", sorted(strict) if size > 3 else []),
         ("the diagonal, then 23, 13, 12 (Voigt)", strict[::-1] if size == 3 else []),
+        ("the diagonal, then 12, 23, 13 (anisotropy)", [strict[0], strict[2], strict[1]] if size == 3 else []),
     ):
         if off:
             order = np.empty(width, int)

@@ -1,5 +1,6 @@
 """Orders that public column names state: matrix entries, quaternion parts."""
 
+import collections
 import math
 import re
 
@@ -7,7 +8,8 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.io.layout import Layout
-from jaxgeodp.io.pair_names import check_moments, complete, in_pairs, only_count, without_units
+from jaxgeodp.io.name_checks import check_scales, only_count
+from jaxgeodp.io.pair_names import complete, in_pairs, moment, without_units
 
 #: Manifolds whose records are symmetric matrices, by their short names.
 OF_MATRICES = ("spd", "logeuclidean", "logcholesky", "correlations")
@@ -67,11 +69,13 @@ def stated_entries(names: tuple[str, ...]) -> list[tuple[int, int]] | None:
     """
     if not names:
         return None
-    entries = entries_in(names) or entries_in(without_units(names))
-    if entries is not None:
-        numbers = sorted({number for own in entries for number in own})  # x11, x13, x33 are a 2 x 2 matrix
-        entries = [(numbers.index(row), numbers.index(column)) for row, column in entries]
-    return entries if entries is not None and complete(entries) else in_pairs(names)
+    for own in (names, without_units(names)):
+        if (entries := entries_in(own)) is not None:
+            numbers = sorted({number for pair in entries for number in pair})  # x11, x13, x33 are a 2 x 2 matrix
+            entries = [(numbers.index(row), numbers.index(column)) for row, column in entries]
+            if complete(entries):
+                return entries
+    return in_pairs(names)
 
 
 def _by_numbers(names):
@@ -103,27 +107,32 @@ def _by_letters(names):
 
 def _check_others(names):
     """Refuse a triangle by names beside columns of something else."""
-    found = [_BY_LETTERS.fullmatch(name.strip()) for name in names]
-    known = [name for name, own in zip(names, found, strict=True) if own is not None]
-    entries = _by_letters(known) if len(known) > 2 else None
-    if entries is not None and len({(max(entry), min(entry)) for entry in entries}) == len(known) in (3, 6):
-        raise InputError(
-            f"its columns {', '.join(name for name in names if name not in known)} are by their names not entries of "
-            f"matrices, as {known[0]}, ... are: say --columns {','.join(known)}."
-        )
+    patterns = [_NUMBER.sub("#", name).strip().lower() for name in names]
+    usual = collections.Counter(pattern for pattern in patterns if "#" in pattern).most_common(1)
+    for known in (
+        [name for name in names if _BY_LETTERS.fullmatch(name.strip()) is not None],
+        [name for name, pattern in zip(names, patterns, strict=True) if usual and pattern == usual[0][0]],
+        *([name for name in names if moment(name, glued) is not None] for glued in (False, True)),
+    ):
+        if 2 < len(known) < len(names) and stated_entries(tuple(known)) is not None:
+            raise InputError(
+                f"its columns {', '.join([name for name in names if name not in known][:7])} are by their names not "
+                f"entries of matrices, as {known[0]}, ... are: say --columns {','.join(known)}."
+            )
 
 
 def _symmetric(table, names, kind, layout):
     whole = kind != "correlations" or layout.chart == "covariance"
-    if whole and layout.triangle is None:
-        check_moments(names)
+    if layout.triangle is None:
+        check_scales(names, correlations=not whole)
     entries = stated_entries(names)
     if entries is None:
         _check_others(names)
         if layout.triangle is None and not _all_numbers(len(names), layout.size) and not only_count(names):
             raise InputError(
                 f"the names of its columns, {', '.join(names[:7])}, do not tell which entries of matrices they are: "
-                "say --triangle lower (11, 21, 22, 31, ...) or upper (11, 12, 13, ..., 22, ...), by rows."
+                "say --triangle lower (11, 21, 22, 31, ...) or upper (11, 12, 13, ..., 22, ...), by rows; columns in "
+                "another order by --columns, too."
             )
         return table, layout
     size = 1 + max(max(entry) for entry in entries)
@@ -141,8 +150,12 @@ def _symmetric(table, names, kind, layout):
                 "correlations, or add the diagonal."
             )
         return table[:, [pairs[entry] for entry in strict]], _without_triangle(layout, names, _triangle_of(entries))
-    order = [pairs[entry] for entry in (lower if whole else strict)]
-    return table[:, order], _without_triangle(layout, names, _triangle_of(entries))
+    layout = _without_triangle(layout, names, _triangle_of(entries))
+    if whole:
+        return table[:, [pairs[entry] for entry in lower]], layout
+    # With the diagonal, which must be 1.
+    order = [pairs[max(row, column), min(row, column)] for row in range(size) for column in range(size)]
+    return table[:, order].reshape(-1, size, size), layout
 
 
 def _all_numbers(width, size) -> bool:

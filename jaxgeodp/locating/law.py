@@ -25,7 +25,6 @@ from jaxgeodp.locating.walk import Radius, counts_of, place_of, walk
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.nested_lists import to_lists
-from jaxgeodp.privacy import grid
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.density import DensityLaw
 from jaxgeodp.releases.law import Law, PointLaw, Ready, Terms, Told, without_derivatives
@@ -33,6 +32,9 @@ from jaxgeodp.releases.limits import check_numbers
 from jaxgeodp.releases.record import entries_of_noise, entries_without_noise
 from jaxgeodp.releases.ways import Idealized, OnGrid, Way
 from jaxgeodp.samplers.above_threshold import first_above_simulated
+
+#: Of the search, for records.
+THEOREM = "docs/mathematics.md, section 16"
 
 
 class Last(NamedTuple):
@@ -82,13 +84,15 @@ class LocatedLaw(Law):
             return None
 
         def ready(shape):
-            return Ready(self.terms, self.scale, grid.NOTE, self._draws(shape, OnGrid(), self._centers(0)), False)
+            draw, last = self._draws(shape, OnGrid(), self._centers(0))
+            terms = dataclasses.replace(self.terms, theorem=f"{THEOREM}; release: {last.terms.theorem}")
+            return Ready(terms, self.scale, last.note, draw, False)
 
         return ready
 
     @override
     def ready(self, shape):
-        return self._draws(shape, Idealized(), self._centers(self.schedule.draws))
+        return self._draws(shape, Idealized(), self._centers(self.schedule.draws))[0]
 
     @override
     def log_density(self, x, records):
@@ -122,6 +126,7 @@ class LocatedLaw(Law):
         return tuple(stages)
 
     def _draws(self, shape, last_way: Way, centers_of: tuple[tuple[Center, ...], ...]):
+        """Return what draws a value, and the last release as it is made ready for the largest ball."""
         name, schedule, manifold = self.terms.mechanism, self.schedule, self.manifold
         asked = {part for part in schedule.parts if part.open} | {whole(manifold)}
         counts = {part: counts_of(name, part, shape) for part in asked}
@@ -149,7 +154,7 @@ class LocatedLaw(Law):
                 except StopIteration as end:
                     return self._released(end.value.center, end.value.radius, records, last_way, shape, stages)
 
-        return draw
+        return draw, ready
 
     def _released(self, center, radius, records, last_way, shape, stages):
         """The last stage; the centre itself where a ball about it cannot be made, as far out double precision ends."""

@@ -13,7 +13,7 @@ from jaxgeodp.checks import InputError, epsilon_or_mu, positive_number
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.records import host_array, points_in, record_count, records_of_shape
 from jaxgeodp.locating.centers import drawn_center
-from jaxgeodp.locating.law import LocatedLaw, last_laws
+from jaxgeodp.locating.law import THEOREM, LocatedLaw, last_laws
 from jaxgeodp.locating.parts import parts_of
 from jaxgeodp.locating.schedule import schedule
 from jaxgeodp.manifolds import Manifold
@@ -186,6 +186,7 @@ class LocatedMechanism(Mechanism):
         last = last_laws(self.manifold, self.domains, n, make)
         own = last.laws[-1].terms
         drawn_timing = next((stage.laws[0].terms.timing for stage in centers if stage is not None), own.timing)
+        timing = own.timing if drawn_timing == own.timing else f"of centres {drawn_timing}; of the release {own.timing}"
         terms = Terms(
             mechanism=_NAME,
             statistic=own.statistic,
@@ -194,9 +195,9 @@ class LocatedMechanism(Mechanism):
             guarantee=self.guarantee,
             sensitivity=own.sensitivity,
             formula=own.formula,
-            theorem=f"docs/mathematics.md, section 16; release: {own.theorem}",
+            theorem=f"{THEOREM}; release: {own.theorem}",
             sampler=own.sampler,
-            timing=drawn_timing,
+            timing=timing,
             more={"last": {"mechanism": own.mechanism, "strength": plan.rest}, "rounds": plan.rounds},
         )
         return LocatedLaw(self.manifold, plan, centers, last, n, terms, last.laws[-1].scale)

@@ -136,7 +136,7 @@ class HalfSquaredDistance(Target):
     def growth(self, ball, center, points, scale, support):
         return HalfSquare(_bulk(ball.manifold, jnp.asarray(scale, real_dtype(center))))
 
-    def public_bounds(self, ball, support):
+    def public_bounds(self, ball, support, temperature):
         """Return None: the number of proposals has the same law for all data."""
         return None
 

@@ -203,7 +203,7 @@ class GradientNorm(Target):
 
         return of_proposal
 
-    def public_bounds(self, ball, support):
+    def public_bounds(self, ball, support, temperature):
         """Return Theorem F's bound for the largest variance of data, r^2; from above the Hessian's bound."""
         if not isinstance(self.statistic, FrechetMean):
             return None
@@ -229,20 +229,32 @@ class GradientNorm(Target):
         return scale
 
     def check(self, law):
-        """Refuse what double precision cannot hold. Without `gradient_growth`, refuse draws that cost too much.
+        """Refuse what double precision cannot hold; where gradients may not grow, refuse draws that cost too much.
 
         With gradients of length G at most, which reach 0 somewhere and grow evenly, a share (scale/G)^dim of uniform
         proposals is accepted, and each costs n gradients.
         """
         check_representable(law)
         terms, statistic = law.terms, self.statistic
-        if type(statistic).gradient_growth is not Statistic.gradient_growth:
+        known = type(statistic).gradient_growth is not Statistic.gradient_growth
+        if known and self._grows(law):
             return
         largest = 0.5 * terms.n * terms.sensitivity
         work = terms.n * max(largest / law.scale, 1.0) ** law.ball.manifold.dim
         if work > _MOST_GRADIENTS:
+            why = (
+                "Theorem F says nothing of gradients as far out as the support ends; lower support_radius"
+                if known
+                else f"{statistic.description} has no gradient_growth; give it one"
+            )
             raise InputError(
                 f"{terms.mechanism}: with n={terms.n} and epsilon={terms.strength:g} a draw would need about "
-                f"{work:.1g} gradients of single records, as {statistic.description} has no gradient_growth; give it "
-                "one, or lower n or epsilon."
+                f"{work:.1g} gradients of single records, as {why}, or lower n or epsilon."
             )
+
+    def _grows(self, law) -> bool:
+        """Return whether Theorem F bounds gradients by more than 0 wherever draws can be; True where it is not used."""
+        bounds = self.public_bounds(law.ball, law.support, law.scale)
+        if bounds is None or not isinstance(bounds.growth, GradientGrowth):
+            return True
+        return float(bounds.growth(law.support.radius + law.ball.radius)) > 0.0

@@ -79,7 +79,7 @@ class Distance(Target):
         """Return the distance itself."""
         return 1.0
 
-    def public_bounds(self, ball, support):
+    def public_bounds(self, ball, support, temperature):
         """Return the distance itself."""
         return PublicBounds(1.0, np.asarray) if isinstance(self.statistic, FrechetMean) else None
 

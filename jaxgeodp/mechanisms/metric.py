@@ -141,7 +141,7 @@ class DistanceFromRecord(Target):
         """Return the distance itself."""
         return 1.0
 
-    def public_bounds(self, ball, support):
+    def public_bounds(self, ball, support, temperature):
         """Return the distance itself."""
         return PublicBounds(1.0, np.asarray)
 

@@ -185,7 +185,7 @@ class Potential(Target, Pytree, leaves=("start", "end", "wall", "ridge")):
         temperature = jnp.asarray(self.temperature(scale), real_dtype(center))
         return of_few_records(ball.manifold, center, records, weights, temperature)
 
-    def public_bounds(self, ball, support):
+    def public_bounds(self, ball, support, temperature):
         """Return bounds for the Frechet mean, from the least and the largest Hessian of F + W; None for others."""
         if not isinstance(self.statistic, FrechetMean):
             return None
@@ -203,7 +203,7 @@ class Potential(Target, Pytree, leaves=("start", "end", "wall", "ridge")):
 
         least = jnp.asarray(self._least(ball, reach))
         pull, none = self._tolerance(ball, reach, least.dtype), jnp.zeros(())
-        growth = PotentialGrowth(None, nothing, least, pull, none, least * r**2, manifold)
+        growth = PotentialGrowth(None, nothing, least, pull, none, jnp.asarray(temperature), manifold)
         return PublicBounds(growth, upper, _SUPPOSED)
 
     def temperature(self, scale):

@@ -15,6 +15,8 @@ _MOST_NUMBERS = 12
 _INCHES = (5.0, 4.2)
 # Of the part of the figure that is a number of a matrix, the height of its letters.
 _OF_A_CELL = 0.25
+# Half the side of the cube in which globes and frames are drawn.
+_OF_UNIT_SIZE = 1.15
 # Of two panels beside each other.
 _WIDE = (7.2, 4.2)
 
@@ -55,10 +57,10 @@ def draw_record(record: dict, figure) -> None:
     moment = is_moment(record)
     name = "" if moment else name
     public = None if moment else public_landmarks(record)
-    lines = lines_of(record)
+    lines, limit = lines_of(record), record.get("limit")
     if lines is not None:
         axes = figure.add_subplot(projection="3d")
-        _draw_lines(axes, lines)
+        _draw_lines(axes, lines, _OF_UNIT_SIZE if value.ndim < 3 else 0.0)
         _write_above(axes, caption_of(record))
     elif name == "PlanarShapes" and public is not None:
         centre = "centre that was found" if is_found(record) else "public centre"
@@ -72,20 +74,24 @@ def draw_record(record: dict, figure) -> None:
     elif name == "Hyperbolic" and value.shape == (3,) and record.get("ball"):
         _draw_in_disc(figure.add_subplot(), value, record)
     elif name in _OF_MATRICES and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
-        _write_above(_draw_numbers(figure, value, record.get("limit")), record.get("caption", ""))
+        _draw_numbers(figure, value, record.get("limit"), record.get("caption", ""))
     elif moment and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
-        _draw_moment(figure, value, record["statistic"])
+        _draw_numbers(figure, value, None, f"{record['statistic']}, in the frame of the record")
     elif value.ndim <= 1:
         axes = figure.add_subplot()
         axes.bar(np.arange(1, value.size + 1), np.atleast_1d(value), color="0.5")
         axes.set(xlabel="coordinate", ylabel="released value")
+        if limit is not None:
+            axes.set_ylim(-1.05 * limit, 1.05 * limit)
+        _write_above(axes, record.get("caption", ""))
     else:
         axes = figure.add_subplot()
         flat = value.reshape(len(value), -1)
-        limit = float(np.abs(flat).max()) or 1.0
+        limit = limit or float(np.abs(flat).max()) or 1.0
         sides = (0.5, flat.shape[1] + 0.5, flat.shape[0] + 0.5, 0.5)  # the first row and column are 1
         image = axes.imshow(flat, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto", extent=sides)
         figure.colorbar(image, ax=axes)
+        _write_above(axes, record.get("caption", ""))
         for axis in (axes.xaxis, axes.yaxis):
             axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
 
@@ -96,20 +102,17 @@ def _write_above(axes, words):
     axes.set_title(lines, fontsize=9, parse_math=False, usetex=False)
 
 
-def _draw_numbers(figure, matrix, limit=None):
+def _draw_numbers(figure, matrix, limit, caption):
+    """Draw a matrix divided by a power of ten, which the caption names, where its numbers are small or large."""
     axes, limit = figure.add_subplot(), limit or float(np.abs(matrix).max()) or 1.0
+    exponent = math.floor(math.log10(limit))
+    power = exponent + 1 if exponent < -1 else exponent if exponent > 2 else 0
+    # Not by 10^power, which can be beyond the range of floats.
+    shown, limit = (x / 10.0 ** (power / 2) / 10.0 ** (power / 2) for x in (matrix, limit))
     names = [str(k) for k in range(1, len(matrix) + 1)]
     size = np.clip(_OF_A_CELL * min(figure.get_size_inches()) * 72.0 / len(matrix), 3.0, 11.0)
-    figure.colorbar(draw_matrix(axes, matrix, names, limit, size=size), ax=axes)
-    return axes
-
-
-def _draw_moment(figure, matrix, statistic):
-    """Draw a moment matrix scaled by a power of ten, as squared distances are often small."""
-    largest = float(np.abs(matrix).max()) or 1.0
-    power = min(math.floor(math.log10(largest)) + 1, 0)
-    unit = f" / 1e{power}" if power else ""
-    _write_above(_draw_numbers(figure, matrix / 10.0**power), f"{statistic}{unit}, in the frame of the record")
+    figure.colorbar(draw_matrix(axes, shown, names, limit, size=size), ax=axes)
+    _write_above(axes, "; ".join(filter(None, [caption, f"divided by 1e{power}" if power else ""])))
 
 
 def _draw_in_disc(axes, value, record):
@@ -127,6 +130,7 @@ def _draw_landmarks(axes, value, center, caption):
     if len(value) > MOST_LANDMARKS:
         draw_outline(axes, center, color="0.75")
         draw_outline(axes, value, reference=center)
+        _write_above(axes, caption)
         return
     released, public = (shape @ [1.0, 1j] for shape in (value, center))
     overlap = np.vdot(released, public)
@@ -165,12 +169,13 @@ def _draw_configuration(figure, value, template, caption):
     _write_above(panels[0], caption)
 
 
-def _draw_lines(axes, lines):
+def _draw_lines(axes, lines, least):
     for line in lines:
         axes.plot(*line.points.T, color=line.color, linewidth=line.width)
-    # Globes, ellipsoids and frames have one size beside each other, whatever way they point.
-    reach = max(1.15, *(float(np.abs(line.points).max()) for line in lines))
-    middle = np.zeros(3)
+    # Globes, ellipsoids and frames have one size beside each other, whatever way they point; curves have their own.
+    corners = np.array([end(line.points, axis=0) for line in lines for end in (np.min, np.max)])
+    middle = np.zeros(3) if least else 0.5 * (corners.min(axis=0) + corners.max(axis=0))
+    reach = max(least, float(np.abs(corners - middle).max())) or 1.0
     axes.set(**{f"{axis}lim": (m - reach, m + reach) for axis, m in zip("xyz", middle, strict=True)})
     axes.set_box_aspect((1, 1, 1), zoom=1.3)
     axes.set_axis_off()

@@ -13,6 +13,8 @@ SEARCH = "SearchInRounds"
 _TO_THE_RIGHT = np.array([np.sin(np.pi / 3), np.cos(np.pi / 3), 0.0])
 _UP = np.array([-0.5 * np.cos(np.pi / 3), 0.5 * np.sin(np.pi / 3), np.cos(np.pi / 6)])
 
+_UPRIGHT = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
+
 
 class Line(NamedTuple):
     """A line in space and its style."""
@@ -55,7 +57,10 @@ def lines_of(record: dict) -> list[Line] | None:
     if draw is not None:
         return draw(value, record)
     if value.ndim == 3 and value.shape[2] == 3:
-        return [Line(curve, BLUE) for curve in value]
+        # Curves are closed. Of a face y points up, which is z of a picture.
+        closed = np.concatenate([value, value[:, :1]], axis=1)
+        turned = closed @ _UPRIGHT if record["mechanism"].startswith("Face") else closed
+        return [Line(curve, BLUE) for curve in turned]
     return None
 
 

@@ -1,6 +1,7 @@
 """Self-contained HTML page about a release: a one-page summary, how it was made and how to verify it."""
 
 import json
+import math
 
 import numpy as np
 
@@ -218,8 +219,10 @@ def _custodians_word(record, unit):
 
 def _canvas(lines):
     """Return the script's canvas; lines with non-finite points are left out."""
+    largest = max((float(np.abs(line.points).max()) for line in lines if np.all(np.isfinite(line.points))), default=1.0)
+    digits = 4 - min(math.floor(math.log10(largest or 1.0)), 0)
     parts = [
-        {"p": np.round(line.points, 4).tolist(), "c": line.color, "w": line.width}
+        {"p": np.round(line.points, digits).tolist(), "c": line.color, "w": line.width}
         | ({} if line.label is None else {"t": line.label})
         for line in lines
         if np.all(np.isfinite(line.points))

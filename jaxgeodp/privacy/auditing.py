@@ -148,9 +148,9 @@ def audit(
     if resolution > 0:
         mine, theirs = (np.round(scores / resolution) for scores in (mine, theirs))
     for first, second in ((mine, theirs), (-theirs, -mine)):
-        bound, probabilities = least_parameter(guarantee, first, second, level / 2.0)
+        bound, (one, other) = least_parameter(guarantee, first, second, level / 2.0)
         if bound > best.lower_bound:
-            best = Audit(guarantee, bound, probabilities, draws)
+            best = Audit(guarantee, bound, (one, other) if first is mine else (other, one), draws)
     return best
 
 

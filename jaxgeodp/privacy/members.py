@@ -208,6 +208,7 @@ def membership(
         numbers = max(own.count for _, own, _ in summaries)
         draws = _draws(owner, n * (_SLOWER if "median" in statistics else 1), draws, _A_NUMBER * numbers)
         tests: list[Test] = []
+        mixed = points[np.random.default_rng(0).permutation(n)]
         place, without = -1, law
         for number, (name, published, promised) in enumerate(summaries):
             key = jax.random.fold_in(jax.random.key(seed), number)
@@ -215,7 +216,8 @@ def membership(
                 place = _told_best(published, law, points, key)
                 if population is None:  # it would make its own covariance
                     without = fitted_law(manifold, np.delete(points, place, axis=0))
-            typical = law.draw(jax.random.fold_in(key, 1), _TARGETS) if population is None else points
+            # In no order of the file, as the first ones are taken: a file may be sorted by site.
+            typical = law.draw(jax.random.fold_in(key, 1), _TARGETS) if population is None else mixed
             run = _Run(name, published, n, draws, progress)
             told, theory = run.told(law, typical, jax.random.fold_in(key, 2), 0)
             exposed, theory_exposed = run.told(without, points[[place]], jax.random.fold_in(key, 3), 1)

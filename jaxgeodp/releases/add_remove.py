@@ -239,7 +239,9 @@ def _mu(scale):
 def _together(count: PureDP, value: Guarantee, idealized: Guarantee) -> Guarantee:
     """Return the joint guarantee of count and value, for any number of places."""
     if isinstance(value, ZeroConcentratedDP) and isinstance(idealized, GaussianDP):
-        return compose([count, idealized.to_zcdp()])  # of integers, whose scales are rounded up
+        # Of integers, whose scales are rounded up: rho is that of exact arithmetic at most, for all numbers of records.
+        # Only vectors whose parts add up to a little more, by rounding, have more, and the same for all numbers.
+        return compose([count, max(idealized.to_zcdp(), value, key=lambda own: own.rho)])
     return compose([count.to_gdp() if isinstance(value, GaussianDP) else count, value])
 
 

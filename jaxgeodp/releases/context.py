@@ -1,22 +1,34 @@
 """In what context all releases are made."""
 
 import contextlib
+from collections.abc import Iterator
 
 import jax
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.privacy.clock import work_begins
+from jaxgeodp.privacy.release import silent
 
 
 @contextlib.contextmanager
-def releasing():
-    """Set up the context of all releases: double precision, compiled programs, the time of the start.
+def unwatched() -> Iterator[None]:
+    """Give no warnings, and raise nothing for a NaN, an infinity or an underflow, whatever NumPy and JAX are set to.
+
+    Each would tell of the records.
+    """
+    with silent(), jax.debug_nans(False), jax.debug_infs(False):
+        yield
+
+
+@contextlib.contextmanager
+def releasing() -> Iterator[None]:
+    """Set up the context of all releases: double precision, compiled programs, silence, the time of the start.
 
     Raises:
         ValueError: it is traced.
     """
     # Compiled ahead whatever the setting is: without, functions would be run step by step after the charge.
-    with work_begins(), jax.enable_x64(True), jax.disable_jit(False):
+    with work_begins(), unwatched(), jax.enable_x64(True), jax.disable_jit(False):
         try:
             yield
         except jax.errors.TracerArrayConversionError:

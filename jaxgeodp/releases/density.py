@@ -104,8 +104,8 @@ class Target(abc.ABC):
         """Return a certified lower bound of psi less its level, as a function of the distance from ``center``."""
 
     @abc.abstractmethod
-    def public_bounds(self, ball: GeodesicBall, support: GeodesicBall | None) -> PublicBounds | None:
-        """Return bounds of psi for all data in the ball; None where none are known."""
+    def public_bounds(self, ball: GeodesicBall, support: GeodesicBall | None, temperature: Any) -> PublicBounds | None:
+        """Return bounds of psi for all data in the ball, for draws at a temperature; None where none are known."""
 
     def spares(self, ball: GeodesicBall, n: int) -> bool:
         """Return whether a few of n records suffice to decide on a proposal; see `thinning`."""

@@ -95,12 +95,14 @@ class ManifoldLaplace(Distribution):
         rate = 1.0 / self.scale - manifold.volume_growth
         end = jnp.minimum(reach, (dim + 8.0 * math.sqrt(dim) + 40.0) / rate)
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-        t = 0.5 * end * (jnp.asarray(nodes, self.scale.dtype) + 1.0)
+        # Near 0, where the volume bends, nodes are dense: near the largest scale the end is far.
+        share = 0.5 * (jnp.asarray(nodes, self.scale.dtype) + 1.0)
+        t = end * share**2
         base = jnp.asarray(manifold.origin, self.center.dtype)
         tangent = manifold.random_tangent(jax.random.key(0), base)
         unit = tangent / manifold.norm(base, tangent)
         volume = jax.vmap(lambda s: manifold.log_det_exp(base, s * unit))(t)
-        logs = -t / self.scale + (dim - 1) * jnp.log(t) + volume + jnp.log(0.5 * end * jnp.asarray(weights))
+        logs = -t / self.scale + (dim - 1) * jnp.log(t) + volume + jnp.log(end * share * jnp.asarray(weights))
         area = math.log(2.0) + 0.5 * dim * math.log(math.pi) - math.lgamma(0.5 * dim)
         return jax.scipy.special.logsumexp(logs) + area
 

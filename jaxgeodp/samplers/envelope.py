@@ -71,7 +71,7 @@ def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
     Args:
         growth: a slope m (psi >= m t), a concave function of the distance, or an object whose ``lines(lower, upper)``
             gives the values at ``lower`` and the slopes of lines below psi on intervals that follow each other from 0;
-            it may say with ``bulk`` up to which distance the mass lies.
+            it may say with ``bulk`` up to which distance the mass lies, and with ``of_a_length`` that psi >= 0.
         scale: sigma, in units of psi.
         reach: the largest distance from the centre, array or float; infinite only for a slope with
             ``slope/scale > manifold.volume_growth`` (else the density has no finite mass).
@@ -110,8 +110,12 @@ def as_function(growth) -> Callable:
 def _chords(growth, lower, upper):
     """Return lines below a linear or concave function."""
     function = as_function(growth)
-    value = function(lower)
-    return value, (function(upper) - value) / (upper - lower)
+    value, end = function(lower), function(upper)
+    slope = (end - value) / (upper - lower)
+    if not getattr(growth, "of_a_length", False):
+        return value, slope
+    below = end < 0.0  # from there on, as it is concave and 0 at 0
+    return jnp.asarray(jnp.where(below, 0.0, value)), jnp.asarray(jnp.where(below, 0.0, slope))
 
 
 def _bulk(manifold, lines, scale, reach):

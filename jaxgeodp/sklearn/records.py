@@ -18,6 +18,7 @@ from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import points_on, records_in
 from jaxgeodp.mechanisms.names import DEFAULTS, MECHANISMS, mechanism_named
 from jaxgeodp.privacy.guarantee import ADD_REMOVE
+from jaxgeodp.releases.context import unwatched
 from jaxgeodp.releases.mechanism import Mechanism
 
 # Lists of more depth are of no records.
@@ -46,7 +47,8 @@ def points_of(
         ValueError: X is no such table.
     """
     name = type(estimator).__name__
-    table: Any = _numbers(name, X)
+    with unwatched():
+        table: Any = _numbers(name, X)
     # Names and number of features alone: its other checks tell of records.
     named: Any = X if hasattr(X, "columns") else table
     validate_data(estimator, named, reset=fits, skip_check_array=True)
@@ -56,11 +58,10 @@ def points_of(
         # Without a private number; scikit-learn's suite wants no word in its place.
         shape = many(table.shape).replace("n", "") if least == 0 else table.shape
         raise InputError(f"{name}: found array with {what} (shape={shape}) while a minimum of {few} is required.")
-    if isinstance(manifold, str):
-        return records_in(manifold, table)
-    if not isinstance(manifold, Manifold):
+    if not isinstance(manifold, str | Manifold):
         raise InputError(f"{name}: manifold must be a manifold or a name, got {manifold!r}.")
-    return manifold, points_on(manifold, table)
+    with unwatched():
+        return records_in(manifold, table) if isinstance(manifold, str) else (manifold, points_on(manifold, table))
 
 
 def _numbers(name, X) -> np.ndarray:
@@ -132,9 +133,14 @@ def mechanism_for(
     """Return the mechanism that an estimator's parameters name; without a radius one that finds its ball.
 
     Raises:
-        ValueError: the parameters do not go together; or see the mechanism.
+        ValueError: the parameters do not go together, or the mechanism releases what is no point of the manifold; or
+            see the mechanism.
     """
     parameter, strength = epsilon_or_mu(owner, epsilon, mu)
+    if mechanism in MECHANISMS and not MECHANISMS[mechanism].on_manifold:
+        raise InputError(
+            f"{owner}: mechanism {mechanism!r} releases no points of {manifold}, which an estimator needs."
+        )
     if radius is None:
         if center is not None:
             raise InputError(f"{owner}: center needs radius; leave both out to find a ball privately.")

@@ -19,7 +19,7 @@ from scipy.special import expit
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.privacy import ApproximateDP, GaussianDP, NotProven, PureDP, audit
+from jaxgeodp.privacy import ApproximateDP, GaussianDP, NotProven, PureDP, ZeroConcentratedDP, audit
 from jaxgeodp.testing.laws import of_law
 from jaxgeodp.testing.records import clipped, hostile_records, neighbours, ordinary_records, points_at, unit_vectors
 from jaxgeodp.testing.releases import RELEASE_LAWS, enough, statistic_of
@@ -208,7 +208,7 @@ def privacy_loss(mechanism):
                 for one, other in (losses, [-loss for loss in reversed(losses)]):
                     _check_losses(guarantee, name, one, other, margin)
                 continue
-        if isinstance(guarantee, PureDP | ApproximateDP | GaussianDP):
+        if isinstance(guarantee, PureDP | ApproximateDP | GaussianDP | ZeroConcentratedDP):
             found = audit(mechanism, data, neighbour, draws=_DRAWS, level=1e-8)
             assert not found.violated, (
                 f"neighbours ({name}) are told apart: at least {found.lower_bound:.4g}, promised {found.promised:.4g}"

@@ -5,11 +5,14 @@ every mu that comes out. Each bound is attained somewhere, though: on great circ
 line, far out in hyperbolic space. There the tests ask for equality.
 """
 
+import decimal
 import itertools
 import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
+from decimal_tails import normal_tail
 from scipy.integrate import quad
 from scipy.special import log_ndtr
 from scipy.stats import norm
@@ -267,3 +270,17 @@ def test_on_the_line_no_mu_is_below_the_true_one(mu, step):
     """There the Gaussian is delta/sigma-GDP and no better, whatever the cells."""
     assert gaussian_mu(LINE, 0.3, 0.3 / mu, mu, step) >= mu
     assert gaussian_mu(CIRCLE, 0.01, 0.01 / mu, mu, step) >= mu * (1 - 1e-7)
+
+
+@pytest.mark.parametrize("mu", [0.003, 1.0, 8.0])
+@pytest.mark.parametrize("c", [-3.0, 0.5, 0.999, 1.001, 9.0, 99.0, 101.0, 1e4, 1e6])
+def test_deltas_have_their_digits_far_out(mu, c):
+    epsilon = mu * (c + 0.5 * mu)
+    if epsilon <= 0.0:
+        return
+    exact_mu, exact = Decimal(mu), Decimal(epsilon)
+    with decimal.localcontext(prec=80, Emax=10**17, Emin=-(10**17)):
+        start = exact / exact_mu - exact_mu / 2
+        truth = (normal_tail(start) - exact.exp() * normal_tail(start + exact_mu)).ln()
+    # Of the exponent itself its rounding is left.
+    assert abs(log_deltas(mu, np.array([epsilon]))[0] - float(truth)) < 1e-9 + 1e-15 * abs(float(truth))

@@ -13,9 +13,10 @@ from scipy.integrate import quad
 from strategies import name
 from symmetric_spaces import ModelSpace
 
-from jaxgeodp import Hyperbolic, PlanarShapes, Product, Sphere
+from jaxgeodp import GeodesicBall, Hyperbolic, KNGMechanism, PlanarShapes, Product, Sphere
 from jaxgeodp.bounds.growth import RadialGrowth, gradient_growth
 from jaxgeodp.bounds.power_growth import PowerGrowth
+from jaxgeodp.samplers.envelope import radial_envelope
 
 SPHERE, PLANE = (1.0, 1.0), (0.0, 0.0)
 MIXED = Product(Sphere(2), Hyperbolic(2))
@@ -183,3 +184,30 @@ def test_theorem_i_is_below_every_direction_and_its_parabolas_touch(curvature):
         worst = np.linalg.eigvalsh((units * c[:, None]).T @ units / 12)[-1]
         expected = a.mean() - np.linalg.norm(np.mean(b[:, None] * units, axis=0)) - worst
         assert bound == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_growth_of_a_tiny_support_is_the_distance():
+    """Where x cot x rounds to 1, rate and bend are 0: an envelope of NaN would accept nothing for ever."""
+    growth = growth_of_ends(Sphere(2), 4e-9, 8e-9)
+    t = np.array([0.0, 1e-9, 4e-9])
+    np.testing.assert_allclose(growth(t), t, rtol=1e-12)
+
+
+def test_an_envelope_knows_that_a_length_is_not_negative():
+    """All data at one point of the rim: the bound of Theorem F falls below 0 far out, where the gradient is long."""
+    sphere, sigma = Sphere(2), 1e-4
+    growth = growth_of_ends(sphere, 1e-3, 2.34)
+    far = float(growth(2.3))
+    assert far < -0.1
+    envelope = radial_envelope(sphere, growth, sigma, 2.34)
+    assert np.all(np.isfinite(envelope.masses))
+    low, high = envelope.knots[:-1], envelope.knots[1:]
+    ends = envelope.heights + envelope.slopes * (high - low)
+    for t, height in ((low[1:], envelope.heights[1:]), (high, ends)):
+        least = jnp.maximum(growth(t), 0.0)
+        assert np.all(np.asarray(height) >= np.asarray(jnp.log(jnp.sin(t)) - least / sigma) - 1e-9)
+    ball = GeodesicBall(sphere, sphere.origin, 0.78)
+    few, many = (KNGMechanism(ball, 1.0, support_radius=1.56).law(n) for n in (10, 10**5))
+    few.target.check(few)
+    with pytest.raises(ValueError, match="Theorem F says nothing of gradients as far out as the support ends"):
+        many.target.check(many)

@@ -404,3 +404,9 @@ def test_constants_of_both_formulas_agree_where_both_apply():
     assert sphere * 0.99 <= shapes <= 1.3 * sphere
     # Theorem L is coarser than both.
     assert shapes < _symmetric(PlanarShapes(3), 0.4, 0.5) < 4 * shapes
+
+
+def test_constants_of_far_supports_are_numbers():
+    """Hyperbolic sines of 420 have squares beyond the floats."""
+    near, far = (_constant_curvature(2, 120.0, s, False) for s in (299.0, 420.0))
+    assert near < far < 1e300 and _constant_curvature(2, 120.0, 300.5, False) == pytest.approx(near, rel=0.02)

@@ -27,7 +27,12 @@ from jaxgeodp import (
 from jaxgeodp.bounds.growth import GradientGrowth, gradient_growth
 from jaxgeodp.mechanisms.kng import GradientNorm
 from jaxgeodp.releases.density import DensityLaw
-from jaxgeodp.releases.ways.fixed_time import draw_in_fixed_time, log_least_mass, proposals_needed
+from jaxgeodp.releases.ways.fixed_time import (
+    _log_envelope_mass,
+    draw_in_fixed_time,
+    log_least_mass,
+    proposals_needed,
+)
 from jaxgeodp.samplers.direction import direction_law, exit_distance, propose_direction
 from jaxgeodp.samplers.envelope import _inverse_partial_mass, radial_envelope
 
@@ -230,7 +235,7 @@ def test_the_public_growth_is_that_of_the_most_spread_data(manifold):
     points = jnp.stack([manifold.exp(center, end), manifold.exp(center, -end)])
     exact = gradient_growth(manifold, center.astype(points.dtype), points, jnp.array([0.5, 0.5]), radius + reach)
     law = law_on(manifold, radius, 1.0, reach)
-    public = law.target.public_bounds(law.ball, law.support).growth
+    public = law.target.public_bounds(law.ball, law.support, law.target.temperature(law.scale)).growth
     t = np.linspace(0.0, radius + reach, 9)
     np.testing.assert_allclose(public(t), exact(t), rtol=1e-6, atol=1e-15)
 
@@ -243,3 +248,14 @@ def test_draws_within_a_line_have_its_density_at_every_slope(slope):
             found = float(_inverse_partial_mass(jnp.asarray(sign * slope), jnp.asarray(1.0), jnp.asarray(share)))
             exact = math.log1p(share * math.expm1(sign * slope)) / (sign * slope)
             assert abs(found - exact) < 1e-15 + 1e-12 * slope + slope**2 * (slope < 1e-6)
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.5, 50.0])
+def test_the_envelope_of_a_gibbs_law_is_as_wide_as_its_noise(mu):
+    """Noise 20 times as wide as the ball, and much less: the mass is that of a normal law."""
+    law = GibbsMechanism(GeodesicBall(Euclidean(3), np.zeros(3), 1.0), mu).law(2)
+    with jax.enable_x64(True):
+        found = float(_log_envelope_mass(law))
+    deviation = math.sqrt(law.target.temperature(law.scale))  # of curvature 1
+    exact = math.log(math.sqrt(0.5 * math.pi) * deviation**3)
+    assert exact <= found < exact + 0.6

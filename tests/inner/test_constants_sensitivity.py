@@ -14,10 +14,22 @@ from scipy.optimize import linprog
 from strategies import exhaustive, name
 from symmetric_spaces import ModelSpace
 
-from jaxgeodp import SPD, Euclidean, GeodesicBall, Grassmann, Hyperbolic, PlanarShapes, Product, Rotations, Sphere
+from jaxgeodp import (
+    SPD,
+    Circle,
+    Euclidean,
+    GeodesicBall,
+    Grassmann,
+    Hyperbolic,
+    PlanarShapes,
+    Product,
+    Rotations,
+    Sphere,
+)
 from jaxgeodp.bounds import diameter
 from jaxgeodp.bounds.comparison import h_max, h_min, log_area, rauch
 from jaxgeodp.bounds.sensitivity import (
+    gradient_sensitivity,
     largest_support,
     mean_sensitivity,
     paper_gradient_sensitivity,
@@ -208,3 +220,14 @@ def test_the_sensitivities_of_the_paper_are_as_printed():
     assert (sphere.value, factor) == (pytest.approx(2.0 * r * (2.0 - r / math.tan(r)) / n), 1.0)
     shapes, factor = paper_gradient_sensitivity(ball_on(PlanarShapes(4), 0.2), n)
     assert (shapes.value, factor) == (pytest.approx(2.0 * 0.2 * (2.0 - 0.8 / math.tan(0.8)) / n), 2.0)
+
+
+def test_no_bound_is_given_where_its_theorem_says_nothing():
+    """Theorem 2 of the paper beyond the ball, Theorem G's path where two records have no geodesic in the ball."""
+    cap = ball_on(Sphere(2), 0.1)
+    assert gradient_sensitivity(cap, 10, 0.1, "theorem").value > 0.0
+    with pytest.raises(ValueError, match=r"support_radius must be at most its radius 0.1, got 1.3"):
+        gradient_sensitivity(cap, 10, 1.3, "theorem")
+    around = ball_on(Circle(), 3.0)
+    truth = 2.0 * math.pi  # records on both sides of the antipode of a point
+    assert power_gradient_sensitivity(around, 1, 1.5, 2.0).value >= truth

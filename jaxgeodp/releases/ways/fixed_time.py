@@ -127,7 +127,7 @@ def _log_envelope_mass(law):
 
 
 def _bounds(law) -> PublicBounds:
-    bounds = law.target.public_bounds(law.ball, law.support)
+    bounds = law.target.public_bounds(law.ball, law.support, law.target.temperature(law.scale))
     assert bounds is not None  # as the mechanism says
     return bounds
 
