@@ -491,8 +491,8 @@ def test_the_noise_that_is_drawn_is_the_noise_that_is_paid_for(space, budget, mo
         return real_draw(draw)
 
     monkeypatch.setattr(centers_module, "first_complete", first_complete)
-    monkeypatch.setattr(law_module.grid, "with_noise", with_noise)
-    monkeypatch.setattr(law_module.grid, "in_secret", in_secret)
+    monkeypatch.setattr(grid, "with_noise", with_noise)
+    monkeypatch.setattr(grid, "in_secret", in_secret)
     plan = own.law(700).schedule
     record = own.release(data).record
     cost, moved_by = Fraction(0), 2 * grid.STEPS

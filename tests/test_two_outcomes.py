@@ -305,8 +305,9 @@ def test_nothing_is_raised_where_numpy_and_jax_are_told_to(release_of, size, rec
 def test_what_numpy_and_jax_raise_is_caught(monkeypatch):
     """Planted: releases in the settings of whoever calls."""
     monkeypatch.setattr(context, "unwatched", contextlib.nullcontext)
-    chosen, domain = TangentLaplace(BALLS["sphere"], 1.0), BALLS["sphere"]
-    assert len(outcomes(chosen.release, hostile_records(domain), [domain.center] * (N - 1))) > 1
+    release_of = LaplaceMechanism(ball(Torus(2), 1.0), 1.0).release
+    records = {str(value): np.full(2, value) for value in (0.1, math.nan, 1e9, 3e-308)}
+    assert len(outcomes(release_of, records, [np.full(2, 0.1)] * (N - 1))) > 1
 
 
 def test_an_exception_that_a_record_causes_is_caught():

@@ -124,9 +124,6 @@ class Sweep:
             _check_number("sweep", "domain", self.domain, float, 0.0)
             if not set(self.mechanisms) & set(_LOCATED):
                 raise InputError(f"sweep: domain is for {' and '.join(_LOCATED)}; leave it out.")
-        chosen = [name for name in self.mechanisms if name in MECHANISMS and len(MECHANISMS[name].calibrations) > 1]
-        if tuple(self.calibrations) not in ((), ("tight",)) and not chosen:
-            raise InputError("sweep: none of these mechanisms has another calibration than tight; leave it out.")
         gaussian = [name for name in self.mechanisms if _parameter_of(name) == "mu"]
         if not (self.mechanisms and self.n and self.calibrations):
             raise InputError("sweep: mechanisms, n and calibrations must each have at least one entry.")
@@ -138,6 +135,9 @@ class Sweep:
                 raise InputError(f"sweep: none of these mechanisms takes {name}; leave it out.")
         if others and not self.epsilon:
             raise InputError(f"sweep: {others[0]} needs epsilon, a list of privacy parameters.")
+        chosen = [name for name in self.mechanisms if name in MECHANISMS and len(MECHANISMS[name].calibrations) > 1]
+        if tuple(self.calibrations) not in ((), ("tight",)) and not chosen:
+            raise InputError("sweep: none of these mechanisms has another calibration than tight; leave it out.")
 
     def cells(self) -> list[Cell]:
         """Return all combinations, in a fixed order."""

@@ -245,7 +245,7 @@ DRAWS = 2000
 HIGHEST = 1.0 - 3.0 / (1.0 + DRAWS)
 
 
-def geodesics_of(population: Population, level: float) -> PrincipalGeodesics:
+def geodesics_of(population: Population, level: float, draws: int = DRAWS) -> PrincipalGeodesics:
     """Return the principal geodesics of a population.
 
     No eigenvalue of a symmetric matrix is moved by more than the operator norm of what is added (Weyl), and those of
@@ -256,15 +256,16 @@ def geodesics_of(population: Population, level: float) -> PrincipalGeodesics:
 
     Args:
         population: see there.
-        level: in (0, `HIGHEST`].
+        level: in (0, `HIGHEST`], for as many draws.
+        draws: of the bootstrap.
     """
     own = population
     values, vectors = np.linalg.eigh(own.covariance)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     rng, dim = np.random.default_rng(0), own.manifold.dim
-    drawn = np.empty((3, DRAWS))
-    drawn[0] = np.linalg.norm(own.noise.matrices(DRAWS, dim), 2, axis=(1, 2))
-    for place in range(DRAWS):
+    drawn = np.empty((3, draws))
+    drawn[0] = np.linalg.norm(own.noise.matrices(draws, dim), 2, axis=(1, 2))
+    for place in range(draws):
         factor = _wishart_root(rng, own.n - 1, dim) / math.sqrt(own.n)
         sizes = np.linalg.svd(factor, compute_uv=False) ** 2
         drawn[1:, place] = sizes[0], sizes[-1] if own.n > dim else 0.0
