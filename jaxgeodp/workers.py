@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from jaxgeodp.checks import InputError
 
 _PATIENCE = 5.0
+_TRIES = 3
 
 
 class Ended(NamedTuple):
@@ -55,12 +56,18 @@ def in_processes(
     ended: dict[int, Ended] = {}
     yield from _by_team(owner, function, jobs, waiting, min(workers, len(jobs)), ended)
     waiting.extend(sorted(ended))
+    tried = 0
     while waiting:
         again: dict[int, Ended] = {}
+        left = len(waiting)
         for number, result, _ in _by_team(owner, function, jobs, waiting, 1, again, begun=True):
             yield number, result, ended.get(number)
         for number, how in again.items():
             yield number, how, ended.get(number)
+        tried = tried + 1 if len(waiting) == left else 0
+        if tried == _TRIES:  # all its processes were ended at start
+            number, tried = waiting.popleft(), 0
+            yield number, Ended(None), ended.get(number)
 
 
 def _by_team(

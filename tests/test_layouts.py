@@ -460,6 +460,7 @@ LAYOUTS = {
             ["CR_R", "CT_R", "CN_R", "CT_T", "CN_T", "CN_N"],
             ["Mrr", "Mrt", "Mrp", "Mtt", "Mtp", "Mpp"],
             ["s_s", "s_t", "s_v", "t_t", "t_v", "v_v"],
+            ["C[sd;sd]", "C[sd;lv]", "C[sd;rv]", "C[lv;lv]", "C[lv;rv]", "C[rv;rv]"],
         )
     },
     **{
@@ -523,6 +524,25 @@ LAYOUTS = {
             (["r12", "r13", "r14"], "say --triangle lower"),
         )
     },
+    **{
+        f"counted: {own[0]}, {own[-1]}": ("a.csv", text(FOUR[:, *np.tril_indices(4)], own), "spd", HEADED, FOUR)
+        for own in (
+            [f"S[{k}]" for k in range(1, 11)],
+            [f"V{k}" for k in range(2, 12)],
+            [f"run1_f{k}" for k in range(10)],
+        )
+    },
+    **{
+        f"all nine: {own[1]}": ("a.csv", text(MATRICES.reshape(N, 9), own), "spd", HEADED | {"size": 3}, MATRICES)
+        for own in (
+            [f"{a}_vs_{b}" for a in ("Fp1", "Fp2", "O1") for b in ("Fp1", "Fp2", "O1")],
+            [f"{a}{b}" for a in ("Fp1", "Fp2", "O1") for b in ("Fp1", "Fp2", "O1")],
+        )
+    },
+    "correlations of variables": (
+        "a.csv", text(CORRELATIONS[:, *OFF], [f"cor_var{a}_var{b}" for a, b in itertools.combinations(range(1, 5), 2)]),
+        "correlations", HEADED, CORRELATIONS,
+    ),
     "a diagonal that is not 1": (
         "a.csv", text(MATRICES[:, [0, 0, 1], [0, 1, 1]], ["xx", "xy", "yy"]), "correlations", HEADED,
         MATRICES[:, :2, :2],

@@ -224,6 +224,8 @@ def test_a_face_stands_upright_and_its_curves_are_closed():
     draw_record(record, figure)
     (axes,) = figure.axes
     assert axes.get_zlim()[1] - axes.get_zlim()[0] < 1.3  # the face fills its frame
+    opened = record | {"statistic": {"name": "RKHSMean", "kernel": {"name": "IntervalKernel"}}}
+    assert [len(line.points) for line in lines_of(opened)] == [16, 16]
 
 
 @pytest.mark.parametrize(("size", "words"), [(1.0, ""), (7e-4, "divided by 1e-3"), (4e5, "divided by 1e5")])

@@ -310,6 +310,24 @@ def test_what_numpy_and_jax_raise_is_caught(monkeypatch):
     assert len(outcomes(release_of, records, [np.full(2, 0.1)] * (N - 1))) > 1
 
 
+def test_threads_that_release_leave_the_filters_of_warnings_as_they_were():
+    """One is inside while another leaves: it stays silent, and at the end all is as before."""
+    before = list(warnings.filters)
+    first, second = release.silent(), release.silent()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        own = list(warnings.filters)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        warnings.warn("of a record", stacklevel=1)
+        second.__exit__(None, None, None)
+        assert not caught and list(warnings.filters) == own
+        warnings.warn("of anybody", stacklevel=1)
+        assert len(caught) == 1
+    assert list(warnings.filters) == before
+
+
 def test_an_exception_that_a_record_causes_is_caught():
     """Planted: what was released until a record made the mean NaN."""
 

@@ -17,7 +17,8 @@ _OTHERS = frozenset(
 # Behind which a number does not count entries: variances, eigenvalues, anisotropy's s1, ..., s6 (11, 22, 33, 12, ...).
 _OTHER_COUNTS = re.compile(r"var(iance)?|cov(ar(iance)?)?|sd|std|l|lambda|eig(en)?(val(ue)?)?s?|ev|(anisotropy)?s")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_NUMBER = re.compile(r"\d+")
+# The last number, and none before it but behind letters.
+_COUNTED = re.compile(r"((?:.*[^\W\d_]\W*_*|[\W_]*))(\d{1,9})(\D*)")
 
 
 def check_scales(names: tuple[str, ...], correlations: bool) -> None:
@@ -34,18 +35,20 @@ def check_scales(names: tuple[str, ...], correlations: bool) -> None:
         return
     what = "correlation" if correlations else "covariance"
     common = set.intersection(*({part.lower() for part in _PART.findall(name)} for name in names))
+    if len(names) == 1:  # whose words may be its labels
+        return
     factor = ["l"] if "l" in common and common & {"omega", "sigma"} else []  # Stan's L_Omega
     if scales := factor + sorted(common & _OTHERS):
         raise InputError(
             f"its columns {', '.join(names[:7])} are by their names ({scales[0]}) not entries of {what} matrices: "
             "transform them, or say --triangle, if they are entries."
         )
-    if any(entries_of(labels) is not None for labels in plain_readings(names)):
+    if only_count(names) or any(entries_of(labels) is not None for labels in plain_readings(names)):
         return
     found = next((own for some in (without_units(names), names) for own in reversed(list(moments(some)))), [])
     if not correlations:
         _check_covariances(names, found)
-    elif _COVARIANCES & (common | {own.word for own in found}):
+    elif not common & set(_CORRELATIONS) and _COVARIANCES & (common | {own.word for own in found}):
         raise InputError(
             f"its columns {', '.join(names[:7])} are covariances by their names: say --as covariance, which scales "
             "each matrix; or --triangle, if they are correlations."
@@ -71,16 +74,19 @@ def _check_covariances(names, found: list[Moment]):
 
 
 def only_count(names: tuple[str, ...]) -> bool:
-    """Return whether names are a, b, c, ..., or one word with a number that counts from 0 or 1: f1, f2; S[0], S[1].
+    """Return whether names are a, b, c, ..., or words with a number that counts: f1, f2; S[0], S[1]; run1_f1, run1_f2.
 
-    Not those of which such numbers mean something else: var1, var2; L1, L2, L3; s1, ..., s6.
+    From 0, 1 or 2, as where a column before them counts, too; not where numbers mean something else: var1, var2; L1,
+    L2, L3; s1, ..., s6; cov_1_2, cov_1_3.
     """
     words = [name.strip().lower() for name in names]
     if all(len(word) == 1 and word.isalpha() for word in words):
         return words == [chr(ord("a") + place) for place in range(len(words))]
-    numbers = [_NUMBER.findall(word) for word in words]
-    if len({_NUMBER.sub("\0", word) for word in words}) > 1 or any(len(own) != 1 or len(own[0]) > 9 for own in numbers):
+    read = [_COUNTED.fullmatch(word) for word in words]
+    parts = {(own[1], own[3]) for own in read if own is not None}
+    if None in read or len(parts) != 1:
         return False
-    counted = [int(own) for (own,) in numbers]
-    by_one = counted[0] in (0, 1) and all(b == a + 1 for a, b in itertools.pairwise(counted))
-    return by_one and not _OTHER_COUNTS.fullmatch(re.sub(r"[\d_]+", "", words[0]))
+    ((before, _),) = parts
+    counted = [int(own[2]) for own in read if own is not None]
+    by_one = counted[0] in (0, 1, 2) and all(b == a + 1 for a, b in itertools.pairwise(counted))
+    return by_one and not _OTHER_COUNTS.fullmatch(re.sub(r"[\d_]+", "", before))

@@ -114,7 +114,9 @@ def _check_others(names):
         [name for name, pattern in zip(names, patterns, strict=True) if usual and pattern == usual[0][0]],
         *([name for name in names if moment(name, glued) is not None] for glued in (False, True)),
     ):
-        if 2 < len(known) < len(names) and stated_entries(tuple(known)) is not None:
+        # Not a part of a full matrix, which has all four of 1 and 2 where it has that pattern.
+        entries = stated_entries(tuple(known)) if 2 < len(known) < len(names) else None
+        if entries is not None and len({(max(entry), min(entry)) for entry in entries}) == len(entries):
             raise InputError(
                 f"its columns {', '.join([name for name in names if name not in known][:7])} are by their names not "
                 f"entries of matrices, as {known[0]}, ... are: say --columns {','.join(known)}."
@@ -127,7 +129,8 @@ def _symmetric(table, names, kind, layout):
         check_scales(names, correlations=not whole)
     entries = stated_entries(names)
     if entries is None:
-        _check_others(names)
+        if layout.triangle is None:
+            _check_others(names)
         if layout.triangle is None and not _all_numbers(len(names), layout.size) and not only_count(names):
             raise InputError(
                 f"the names of its columns, {', '.join(names[:7])}, do not tell which entries of matrices they are: "

@@ -58,8 +58,9 @@ def without_units(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def moments(names: tuple[str, ...]) -> Iterator[list[Moment]]:
     """Yield what names such as var1, cov12, cov_xy, s_x^2, x_var, cov(a,b) tell, in each way in which all are read."""
+    last = all(_LAST.fullmatch(own[-1]) for own in _words(names) if own)
     for glued in (False, True):
-        found = [moment(name, glued) for name in names]
+        found = [moment(_moved(name) if last else name, glued) for name in names]
         if all(own is not None for own in found):
             yield [own for own in found if own is not None]
 
@@ -75,8 +76,6 @@ def moment(name: str, glued: bool) -> Moment | None:
     plain = re.sub(r"^(s|sigma)2(?=[ _.-])", r"\1", name.replace("^2", ""))
     squared = plain != name
     words = _WORD.findall(plain)
-    if len(words) > 1 and _LAST.fullmatch(words[-1]) and not _LAST.fullmatch(words[0]):
-        words = [words[-1], *words[:-1]]  # x_var, x_y_cov
     first = _MOMENT.fullmatch(words[0]) if words else None
     if first is None:
         return None
@@ -92,6 +91,12 @@ def moment(name: str, glued: bool) -> Moment | None:
         return None if word in _OF_TWO else Moment(word, (label,), squared)
     pair = len(label) == 2 and (label.isalpha() or label.isdigit())
     return Moment(word, tuple(label) if pair else (label,), squared)
+
+
+def _moved(name):
+    """Return x_var as var_x, x_y_cov as cov_x_y."""
+    *labels, word = _WORD.findall(name) or [""]
+    return "_".join([word, *labels])
 
 
 def plain_readings(names: tuple[str, ...]) -> Iterator[list[tuple[str, ...]]]:

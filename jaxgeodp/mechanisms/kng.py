@@ -253,7 +253,12 @@ class GradientNorm(Target):
             )
 
     def _grows(self, law) -> bool:
-        """Return whether Theorem F bounds gradients by more than 0 wherever draws can be; True where it is not used."""
+        """Return whether Theorem F bounds gradients by more than 0 wherever draws can be; True where it is not used.
+
+        Nor is it asked where nothing is promised, as in the papers' calibration: no budget is lost if a draw is slow.
+        """
+        if isinstance(law.terms.guarantee, NotProven):
+            return True
         bounds = self.public_bounds(law.ball, law.support, law.scale)
         if bounds is None or not isinstance(bounds.growth, GradientGrowth):
             return True

@@ -105,7 +105,7 @@ def _write_above(axes, words):
 def _draw_numbers(figure, matrix, limit, caption):
     """Draw a matrix divided by a power of ten, which the caption names, where its numbers are small or large."""
     axes, limit = figure.add_subplot(), limit or float(np.abs(matrix).max()) or 1.0
-    exponent = math.floor(math.log10(limit))
+    exponent = math.floor(math.log10(limit)) if math.isfinite(limit) else 0
     power = exponent + 1 if exponent < -1 else exponent if exponent > 2 else 0
     # Not by 10^power, which can be beyond the range of floats.
     shown, limit = (x / 10.0 ** (power / 2) / 10.0 ** (power / 2) for x in (matrix, limit))

@@ -57,11 +57,18 @@ def lines_of(record: dict) -> list[Line] | None:
     if draw is not None:
         return draw(value, record)
     if value.ndim == 3 and value.shape[2] == 3:
-        # Curves are closed. Of a face y points up, which is z of a picture.
-        closed = np.concatenate([value, value[:, :1]], axis=1)
-        turned = closed @ _UPRIGHT if record["mechanism"].startswith("Face") else closed
-        return [Line(curve, BLUE) for curve in turned]
+        # Of a face y points up, which is z of a picture.
+        curves = value @ _UPRIGHT if record["mechanism"].startswith("Face") else value
+        closed = np.concatenate([curves, curves[:, :1]], axis=1)
+        return [Line(curve, BLUE) for curve in (curves if _are_open(record) else closed)]
     return None
+
+
+def _are_open(record) -> bool:
+    """Return whether curves are of an interval; all others are closed."""
+    statistic = record["statistic"]
+    kernel = statistic.get("kernel", {}) if isinstance(statistic, dict) else {}
+    return kernel.get("name") == "IntervalKernel"
 
 
 def landmarks_to_turn(record: dict) -> list[Line] | None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import pathlib
 import re
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -360,10 +361,37 @@ def make_releases(
 
 @contextlib.contextmanager
 def silent() -> Iterator[None]:
-    """Give no warnings, which would tell of the records."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
+    """Give no warnings, which would tell of the records: none of the process, while a thread is inside."""
+    with np.errstate(all="ignore"):
+        _SILENCE.begin()
+        try:
+            yield
+        finally:
+            _SILENCE.end()
+
+
+class _Silence:
+    """The filters of warnings, which all threads share: those of before come back when the last one leaves."""
+
+    def __init__(self):
+        self.lock, self.inside, self.before = threading.Lock(), 0, warnings.catch_warnings()
+
+    def begin(self):
+        with self.lock:
+            if not self.inside:
+                self.before = warnings.catch_warnings()
+                self.before.__enter__()
+                warnings.simplefilter("ignore")
+            self.inside += 1
+
+    def end(self):
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                self.before.__exit__(None, None, None)
+
+
+_SILENCE = _Silence()
 
 
 def _are_words(values) -> bool:

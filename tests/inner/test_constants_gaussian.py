@@ -272,7 +272,7 @@ def test_on_the_line_no_mu_is_below_the_true_one(mu, step):
     assert gaussian_mu(CIRCLE, 0.01, 0.01 / mu, mu, step) >= mu * (1 - 1e-7)
 
 
-@pytest.mark.parametrize("mu", [0.003, 1.0, 8.0])
+@pytest.mark.parametrize("mu", [1e-8, 0.003, 0.499, 0.501, 8.0])
 @pytest.mark.parametrize("c", [-3.0, 0.5, 0.999, 1.001, 9.0, 99.0, 101.0, 1e4, 1e6])
 def test_deltas_have_their_digits_far_out(mu, c):
     epsilon = mu * (c + 0.5 * mu)

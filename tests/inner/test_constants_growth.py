@@ -211,3 +211,5 @@ def test_an_envelope_knows_that_a_length_is_not_negative():
     few.target.check(few)
     with pytest.raises(ValueError, match="Theorem F says nothing of gradients as far out as the support ends"):
         many.target.check(many)
+    paper = KNGMechanism(ball, 1.0, calibration="paper").law(10**5)
+    paper.target.check(paper)  # which promises nothing
