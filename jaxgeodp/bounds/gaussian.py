@@ -158,13 +158,14 @@ def log_deltas(mu: float, epsilons):
     ratio = math.sqrt(0.5 * math.pi) * (erfcx(some * math.sqrt(0.5)) - erfcx(end * math.sqrt(0.5)))
     square, both = some**2 + end**2, some * end
     series = mu / both * (1.0 - (square + both) / both**2 + 3.0 * (square**2 - both**2 + square * both) / both**4)
-    if mu < _SMALL_MU:
-        nodes = np.minimum(c, _FAR)[..., None] + 0.5 * mu * (1.0 + _NODES)
-        falls = 1.0 - nodes * math.sqrt(0.5 * math.pi) * erfcx(nodes * math.sqrt(0.5))
-        own = np.where(c < _FAR, falls @ (0.5 * mu * _WEIGHTS), series)
-        return -0.5 * c**2 - 0.5 * math.log(2.0 * math.pi) + np.log(own)
-    density = -0.5 * some**2 - 0.5 * math.log(2.0 * math.pi)
-    return np.where(c < _NEAR, near, density + np.log(np.where(some < _FAR, ratio, series)))
+    small = np.minimum(mu, _SMALL_MU)
+    nodes = np.clip(c, -small, _FAR)[..., None] + 0.5 * np.asarray(small)[..., None] * (1.0 + _NODES)
+    falls = 1.0 - nodes * math.sqrt(0.5 * math.pi) * erfcx(nodes * math.sqrt(0.5))
+    integral = 0.5 * small * (falls @ _WEIGHTS)
+    density = -0.5 * math.log(2.0 * math.pi)
+    by_integral = np.log(np.where(c < _FAR, integral, series)) - 0.5 * c**2
+    by_ratio = np.where(c < _NEAR, near, density + np.log(np.where(some < _FAR, ratio, series)) - 0.5 * some**2)
+    return np.where(mu < _SMALL_MU, density + by_integral, by_ratio)
 
 
 def _gaps(space, delta, step):
