@@ -5,6 +5,7 @@ import math
 from fractions import Fraction
 from typing import NamedTuple, final
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from typing_extensions import override
@@ -259,7 +260,8 @@ class GradientNorm(Target):
         """
         if isinstance(law.terms.guarantee, NotProven):
             return True
-        bounds = self.public_bounds(law.ball, law.support, law.scale)
-        if bounds is None or not isinstance(bounds.growth, GradientGrowth):
-            return True
-        return float(bounds.growth(law.support.radius + law.ball.radius)) > 0.0
+        with jax.ensure_compile_time_eval():  # of public numbers, in a program, too
+            bounds = self.public_bounds(law.ball, law.support, law.scale)
+            if bounds is None or not isinstance(bounds.growth, GradientGrowth):
+                return True
+            return float(bounds.growth(law.support.radius + law.ball.radius)) > 0.0
