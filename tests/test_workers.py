@@ -11,7 +11,6 @@ import pytest
 import worker_jobs
 from strategies import exhaustive
 
-from jaxgeodp import workers
 from jaxgeodp.workers import Ended, in_processes
 
 HERE = pathlib.Path(__file__).parent
@@ -34,42 +33,6 @@ def test_a_job_whose_process_is_ended_is_done_again_and_said_so(tmp_path):
 def test_a_job_that_ends_its_process_twice_has_no_result():
     found = sorted(in_processes("test", worker_jobs.die, [(k,) for k in range(3)], 1))
     assert found == [(0, 0, None), (1, Ended(-9), Ended(-9)), (2, 2, None)]
-
-
-@pytest.mark.parametrize("killed", [{0}, {1}, {0, 2}])
-def test_a_worker_that_is_ended_at_start_decides_nothing(tmp_path, monkeypatch, killed):
-    """The system may end it for the memory that another takes; a job that died is done again in a third process."""
-    started = []
-
-    def start():
-        process, connection = real()
-        if len(started) in killed:
-            process.kill()
-        started.append(process)
-        return process, connection
-
-    real = workers._start
-    monkeypatch.setattr(workers, "_start", start)
-    found = sorted(in_processes("test", worker_jobs.die_once, [(tmp_path, k) for k in range(2)], 2))
-    assert [(number, result) for number, result, _ in found] == [(0, 0), (1, 1)] and len(started) > 2
-
-
-def test_workers_that_all_end_at_start_end_the_call(tmp_path, monkeypatch):
-    """After the first have begun: jobs that no process takes have no result, and nothing lasts for ever."""
-    started = []
-
-    def start():
-        process, connection = real()
-        if len(started) > 0:
-            process.kill()
-        started.append(process)
-        return process, connection
-
-    real = workers._start
-    monkeypatch.setattr(workers, "_start", start)
-    found = sorted(in_processes("test", worker_jobs.die, [(k,) for k in range(4)], 1))
-    assert [(number, how) for number, how, _ in found] == [(0, 0), *((k, Ended(None)) for k in (1, 2, 3))]
-    assert found[1][2] == Ended(-9) and len(started) == 1 + 3 * 3
 
 
 def start_script(folder):
