@@ -19,15 +19,7 @@ from jaxgeodp.inference.chain import budget_of, following, split, together
 from jaxgeodp.inference.matrix_noise import is_smaller
 from jaxgeodp.inference.mechanism_of_mean import in_steps, in_steps_if_they_gain, mechanism_of_mean, way_of_mean
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
-from jaxgeodp.inference.population import (
-    DRAWS,
-    HIGHEST,
-    Population,
-    PrincipalGeodesics,
-    draw_points,
-    geodesics_of,
-    population_of,
-)
+from jaxgeodp.inference.population import Population, PrincipalGeodesics, draw_points, geodesics_of, population_of
 from jaxgeodp.inference.population import reference as reference_of
 from jaxgeodp.inference.regions import ConfidenceBall, Procedure, ball_of
 from jaxgeodp.inference.shares import noises, shares_of
@@ -347,8 +339,6 @@ def principal_geodesics(description: Description, level: float = 0.95) -> Princi
         ValueError: the level is out of range, or the spread could not be computed when it was released.
     """
     level = level_between("principal_geodesics", level)
-    if level > HIGHEST:
-        raise InputError(f"principal_geodesics: level must be at most {HIGHEST:.4f}, as there are {DRAWS} replicates.")
     _check_description("principal_geodesics", description)
     return geodesics_of(description.population, level)
 

@@ -240,12 +240,7 @@ def points_along(manifold: Manifold, start, vector, factors) -> jax.Array:
     return jax.vmap(lambda t: manifold.project(manifold.exp(start, t.astype(vector.dtype) * vector)))(factors)
 
 
-DRAWS = 2000
-#: Beyond it no draw is exceeded with a third of the probability that is left.
-HIGHEST = 1.0 - 3.0 / (1.0 + DRAWS)
-
-
-def geodesics_of(population: Population, level: float, draws: int = DRAWS) -> PrincipalGeodesics:
+def geodesics_of(population: Population, level: float, draws: int = 2000) -> PrincipalGeodesics:
     """Return the principal geodesics of a population.
 
     No eigenvalue of a symmetric matrix is moved by more than the operator norm of what is added (Weyl), and those of
@@ -256,9 +251,15 @@ def geodesics_of(population: Population, level: float, draws: int = DRAWS) -> Pr
 
     Args:
         population: see there.
-        level: in (0, `HIGHEST`], for as many draws.
+        level: in (0, 1).
         draws: of the bootstrap.
+
+    Raises:
+        ValueError: a third of 1 - level asks for more draws.
     """
+    highest = 1.0 - 3.0 / (1.0 + draws)
+    if level > highest:
+        raise InputError(f"principal_geodesics: level must be at most {highest:.4f}, as there are {draws} replicates.")
     own = population
     values, vectors = np.linalg.eigh(own.covariance)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
