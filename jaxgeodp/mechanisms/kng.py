@@ -256,9 +256,10 @@ class GradientNorm(Target):
     def _grows(self, law) -> bool:
         """Return whether Theorem F bounds gradients by more than 0 wherever draws can be; True where it is not used.
 
-        Nor is it asked where nothing is promised, as in the papers' calibration: no budget is lost if a draw is slow.
+        Nor is it asked where nothing is promised, as in the papers' calibration or of a law without terms: no budget is
+        lost if a draw is slow.
         """
-        if isinstance(law.terms.guarantee, NotProven):
+        if law.terms is None or isinstance(law.terms.guarantee, NotProven):
             return True
         with jax.ensure_compile_time_eval():  # of public numbers, in a program, too
             bounds = self.public_bounds(law.ball, law.support, law.scale)
