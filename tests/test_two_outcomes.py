@@ -55,6 +55,7 @@ from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.mechanisms import release_by_chain
 from jaxgeodp.privacy import clock, release
 from jaxgeodp.privacy.ledger import contents
+from jaxgeodp.privacy.silence import silent
 from jaxgeodp.releases import context
 from jaxgeodp.surfaces import JointGaussian, PointwiseGaussian
 
@@ -313,7 +314,7 @@ def test_what_numpy_and_jax_raise_is_caught(monkeypatch):
 def test_threads_that_release_leave_the_filters_of_warnings_as_they_were():
     """One is inside while another leaves: it stays silent, and at the end all is as before."""
     before = list(warnings.filters)
-    first, second = release.silent(), release.silent()
+    first, second = silent(), silent()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         own = list(warnings.filters)

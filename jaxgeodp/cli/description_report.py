@@ -4,7 +4,8 @@ import numpy as np
 
 from jaxgeodp.nested_lists import to_lists
 from jaxgeodp.pictures.plain_words import in_plain_words
-from jaxgeodp.privacy.release import record_digest, silent
+from jaxgeodp.privacy.release import record_digest
+from jaxgeodp.privacy.silence import silent
 
 _KINDS = {"pure": "pure differential privacy", "zcdp": "zero-concentrated differential privacy"}
 # Principal geodesics that the report shows.

@@ -25,7 +25,7 @@ from jaxgeodp.io.records import Source
 from jaxgeodp.io.tables import read_weights
 from jaxgeodp.mechanisms.names import MECHANISMS, names_with
 from jaxgeodp.privacy.clock import now
-from jaxgeodp.privacy.release import silent
+from jaxgeodp.privacy.silence import silent
 from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.mechanism import check_finish, finished, release_in
 from jaxgeodp.releases.ways import way_of

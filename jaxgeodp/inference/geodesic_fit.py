@@ -32,7 +32,8 @@ from jaxgeodp.inference.residuals import (
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.nested_lists import from_lists
-from jaxgeodp.privacy.release import Release, silent
+from jaxgeodp.privacy.release import Release
+from jaxgeodp.privacy.silence import silent
 
 #: What is released of residuals, by the privacy parameter.
 STATISTICS: dict[str, Residuals] = {"epsilon": ResidualMoments(), "mu": ResidualMatrix()}

@@ -1,14 +1,11 @@
 """A release: the private value and the record of how it was made. Nothing else may leave the building."""
 
-import contextlib
 import dataclasses
 import hashlib
 import json
 import pathlib
 import re
-import threading
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +27,7 @@ from jaxgeodp.privacy.guarantee import (
     ZeroConcentratedDP,
 )
 from jaxgeodp.privacy.ledger import Ledger
+from jaxgeodp.privacy.silence import silent
 
 # Largest distance that a record may state.
 _LARGEST = 1e150
@@ -357,41 +355,6 @@ def make_releases(
     if ledger is not None and entry is not None:
         ledger.settle(entry, digest_of([release.record for release in releases]))
     return releases
-
-
-@contextlib.contextmanager
-def silent() -> Iterator[None]:
-    """Give no warnings, which would tell of the records: none of the process, while a thread is inside."""
-    with np.errstate(all="ignore"):
-        _SILENCE.begin()
-        try:
-            yield
-        finally:
-            _SILENCE.end()
-
-
-class _Silence:
-    """The filters of warnings, which all threads share: those of before come back when the last one leaves."""
-
-    def __init__(self):
-        self.lock, self.inside, self.before = threading.Lock(), 0, warnings.catch_warnings()
-
-    def begin(self):
-        with self.lock:
-            if not self.inside:
-                self.before = warnings.catch_warnings()
-                self.before.__enter__()
-                warnings.simplefilter("ignore")
-            self.inside += 1
-
-    def end(self):
-        with self.lock:
-            self.inside -= 1
-            if not self.inside:
-                self.before.__exit__(None, None, None)
-
-
-_SILENCE = _Silence()
 
 
 def _are_words(values) -> bool:

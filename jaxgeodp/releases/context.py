@@ -7,7 +7,7 @@ import jax
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.privacy.clock import work_begins
-from jaxgeodp.privacy.release import silent
+from jaxgeodp.privacy.silence import silent
 
 
 @contextlib.contextmanager

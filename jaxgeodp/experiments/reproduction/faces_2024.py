@@ -6,6 +6,7 @@ public template is one synthetic person, and the private people are of another p
 """
 
 import time
+import zlib
 
 import jax
 import numpy as np
@@ -61,7 +62,7 @@ def reproduce(run: Run) -> None:
     radial = _radial(study)
     rows, shown = {}, {}
     for name, mechanism in radial.items():
-        draws = _draws(run, mechanism, curves)
+        draws = _draws(run, name, mechanism, curves)
         shown[name] = draws[0]
         rows[name] = _errors(draws, mean, surface)
         _remember(run, f"radial curves, {name}", mechanism.guarantee.mu, count, rows[name])
@@ -76,7 +77,7 @@ def reproduce(run: Run) -> None:
     def curves_for(n):
         return design_faces(study.template.curves, study.reference.curves, n, total)
 
-    draws = _draws(run, surface_for(count), curves)
+    draws = _draws(run, "a surface", surface_for(count), curves)
     shown["a surface"] = draws[0]
     whole = _errors(draws, mean, surface)
     _remember(run, "a surface", total, count, whole)
@@ -102,7 +103,7 @@ def _pointwise(run, study, surface):
             "one bound": points_together(study, mu),
         }
         for setting, mechanism in mechanisms.items():
-            draws = _draws(run, mechanism, points)
+            draws = _draws(run, f"every point, {setting}, {mu}", mechanism, points)
             errors = _errors(draws, mean, surface)
             _remember(run, f"every point, {setting}", mu, len(points), errors)
             found[setting, mu] = errors, draws[0]
@@ -123,9 +124,9 @@ def _radial(study):
     }
 
 
-def _draws(run, mechanism, data):
+def _draws(run, stream, mechanism, data):
     with jax.enable_x64(True):
-        key = jax.random.fold_in(jax.random.key(run.seed), 3)
+        key = jax.random.fold_in(jax.random.key(run.seed), zlib.crc32(stream.encode()))
         return np.asarray(mechanism.simulate(key, data, _DRAWS))
 
 
@@ -224,7 +225,7 @@ def _claim_of_data(run, study, setting, design_for):
     found, verdicts = [], {"template": [], "mean of the public people": []}
     for n in sizes:
         mean = curves[:n].mean(axis=0)
-        draws = _draws(run, design_for(n), curves[:n])
+        draws = _draws(run, f"{name_of} {n}", design_for(n), curves[:n])
         ours = Estimate.of([squared_error(x, mean) for x in draws])
         known = squared_error(template, mean), squared_error(reference.mean(axis=0), mean)
         for ruled, error in zip(verdicts.values(), known, strict=True):

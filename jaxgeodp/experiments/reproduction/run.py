@@ -148,8 +148,8 @@ class Run:
     def _row(self, cell):
         manifold, label = cell.key
         self.say(f"{manifold}: {label}")
-        mechanism, law = cell.mechanism, cell.law()
-        errors = run_replicates(mechanism, cell.data, cell.n, self.count(cell.replicates), self.seed, label, law=law)
+        mechanism, law, stream = cell.mechanism, cell.law(), f"{manifold}: {label}"
+        errors = run_replicates(mechanism, cell.data, cell.n, self.count(cell.replicates), self.seed, stream, law=law)
         inside = errors.distance[errors.on_manifold]
         return {
             "manifold": manifold,
