@@ -521,7 +521,7 @@ def test_folders_are_refused_before_the_work(meshes, public, tmp_path, out, work
     options = ["--norm-bound", 1e-4, "--force", "--out", tmp_path / out, "--work", tmp_path / work]
     code, text = call(meshes, public, *options)
     assert code in (1, 2) and message in text
-    assert not list((tmp_path / "out").glob("release.json"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "full", "meshes"]
 
 
 def test_prepare_then_mend_then_release_into_the_current_folder(people, meshes, public, tmp_path, monkeypatch, here):

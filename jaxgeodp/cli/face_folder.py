@@ -86,9 +86,9 @@ def process_folder(call: FolderCall) -> None:
     _check_error(design, len(files), call.force or call.prepare)
     if not call.prepare and call.ledger is not None:
         call.ledger.check(_guarantee(design, call.numerics))
-    make_private(private)
     described = _described(call, public)
     with _folder(call, out):
+        make_private(private)
         if not call.prepare:
             # Before the work: what cannot be written or drawn shows now.
             faces = [
