@@ -25,7 +25,8 @@ _TRIES = 3
 class Ended(NamedTuple):
     """Result of a job whose process came to an end."""
 
-    code: int | None  #: exit code, or the signal's number below 0
+    code: int | None  #: exit code, or the signal's number below 0; None if it never began
+    begun: bool = True  #: whether it had begun to work
 
 
 def leave_inside_import() -> None:
@@ -65,9 +66,9 @@ def in_processes(
         for number, how in again.items():
             yield number, how, ended.get(number)
         tried = tried + 1 if len(waiting) == left else 0
-        if tried == _TRIES:  # all its processes were ended at start
-            number, tried = waiting.popleft(), 0
-            yield number, Ended(None), ended.get(number)
+        if tried >= _TRIES:  # processes end at start: one more for each of the other jobs
+            number = waiting.popleft()
+            yield number, Ended(None, begun=False), ended.get(number)
 
 
 def _by_team(

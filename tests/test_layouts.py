@@ -482,6 +482,12 @@ LAYOUTS = {
             ["chol_11", "chol_21", "chol_22"],
             ["sd1", "sd2", "sd3"],
             ["L_Omega.1.1", "L_Omega.2.1", "L_Omega.2.2"],
+            ["L1", "L2", "L3"],
+            ["L[1]", "L[2]", "L[3]"],
+            *(
+                [f"{stem}{entry}" for entry in ("11", "12", "22")]
+                for stem in ("L", "U", "L_cov", "Lcov", "lncov", "sqrtcov", "covlog", "r2_")
+            ),
         )
     },
     **{
@@ -495,8 +501,15 @@ LAYOUTS = {
             ["Var1", "Var2", "Var3"],
             [f"s{k}" for k in range(1, 7)],
             [f"anisotropy_s{k}" for k in range(1, 7)],
-            ["L1", "L2", "L3"],
             ["lambda_1", "lambda_2", "lambda_3"],
+            *(
+                [f"{stem}{k}" for k in range(1, 4)]
+                for stem in ("run1_var", "sub1_eig", "dti_L", "sess1_cor", "lambda.", "r")
+            ),
+            *([f"{stem}[{k}]" for k in range(1, 4)] for stem in ("lambda", "var", "dti")),
+            *([f"{stem}{k}" for k in range(1, 7)] for stem in ("upper_", "vech_", "voigt_", "sigma", "AMS_s")),
+            ["x1_var", "x2_var", "x3_var"],
+            ["PC1", "PC2", "PC3"],
             ["x", "y", "z"],
             ["f10", "f11", "f12"],
         )
@@ -509,6 +522,7 @@ LAYOUTS = {
             ["var_x", "var_y", "cov_xy", "n"],
             ["D11", "D22", "D33", "D12", "D13", "D23", "FA", "MD", "mode"],
             ["Dxx", "Dyy", "Dzz", "Dxy", "Dxz", "Dyz", "FA", "MD", "VR"],
+            ["c11", "c12", "c21", "c22", "m1", "m2", "m3", "m4", "m5"],
         )
     },
     **{
@@ -522,6 +536,15 @@ LAYOUTS = {
             (["fisher_z_12", "fisher_z_13", "fisher_z_23"], "by their names (fisher)"),
             (["pval_a_b", "pval_a_c", "pval_b_c"], "by their names (pval)"),
             (["r12", "r13", "r14"], "say --triangle lower"),
+            (["cov.1", "cov.2", "cov.3"], "say --as covariance"),
+            (["CovP1", "CovP2", "CovP3"], "say --as covariance"),
+            (["VarCov_1", "VarCov_2", "VarCov_3"], "say --as covariance"),
+            (["cov_corr_1", "cov_corr_2", "cov_corr_3"], "say --as covariance"),
+            (["r_cov12", "r_cov13", "r_cov23"], "say --as covariance"),
+            (["zr12", "zr13", "zr23"], "by their names (zr)"),
+            (["fz12", "fz13", "fz23"], "by their names (fz)"),
+            (["arctanh_12", "arctanh_13", "arctanh_23"], "by their names (arctanh)"),
+            (["r2_12", "r2_13", "r2_23"], "by their names (r^2)"),
         )
     },
     **{

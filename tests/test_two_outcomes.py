@@ -329,6 +329,48 @@ def test_threads_that_release_leave_the_filters_of_warnings_as_they_were():
     assert list(warnings.filters) == before
 
 
+def test_filters_that_are_set_while_one_releases_hold_for_nobody_who_releases_later():
+    with warnings.catch_warnings():
+        first, second = silent(), silent()
+        first.__enter__()
+        warnings.simplefilter("error")  # by another thread
+        second.__enter__()
+        warnings.warn("of a record", stacklevel=1)
+        second.__exit__(None, None, None)
+        first.__exit__(None, None, None)
+        with pytest.raises(UserWarning):
+            warnings.warn("of anybody", stacklevel=1)
+
+
+def test_silence_that_is_left_in_another_order_than_it_was_entered_ends():
+    """Another thread puts back the filters that it met, within a silence, after this has ended; or before it began."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first, other = silent(), warnings.catch_warnings()
+        first.__enter__()
+        other.__enter__()
+        first.__exit__(None, None, None)
+        other.__exit__(None, None, None)
+        with pytest.raises(UserWarning):
+            warnings.warn("of anybody", stacklevel=1)
+        other, first = warnings.catch_warnings(), silent()
+        other.__enter__()
+        first.__enter__()
+        other.__exit__(None, None, None)
+        first.__exit__(None, None, None)
+        with pytest.raises(UserWarning):
+            warnings.warn("of anybody", stacklevel=1)
+
+
+@pytest.mark.parametrize("name", ["line", "sphere"])
+def test_where_jax_forbids_transfers_a_release_is_made(name):
+    """It would be lost after the charge."""
+    domain = BALLS[name]
+    data = np.stack([domain.center] * N)
+    with jax.transfer_guard("disallow"):
+        assert np.all(np.isfinite(TangentLaplace(domain, 1.0).release(data).value))
+
+
 def test_an_exception_that_a_record_causes_is_caught():
     """Planted: what was released until a record made the mean NaN."""
 

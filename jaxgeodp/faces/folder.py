@@ -222,6 +222,8 @@ def processed(sources, own, settings, places, workers, progress):
 
 def _told(result, before, template):
     """Return the result, with a note if its process was ended."""
+    if isinstance(result, Ended) and not result.begun:
+        return _unused(template, "the system ended each process that was started for it; run again, with more memory")
     if isinstance(result, Ended):
         return _unused(
             template,

@@ -106,7 +106,7 @@ def _by_letters(names):
 
 
 def _check_others(names):
-    """Refuse a triangle by names beside columns of something else."""
+    """Refuse entries by names beside columns of something else."""
     patterns = [_NUMBER.sub("#", name).strip().lower() for name in names]
     usual = collections.Counter(pattern for pattern in patterns if "#" in pattern).most_common(1)
     for known in (
@@ -114,9 +114,7 @@ def _check_others(names):
         [name for name, pattern in zip(names, patterns, strict=True) if usual and pattern == usual[0][0]],
         *([name for name in names if moment(name, glued) is not None] for glued in (False, True)),
     ):
-        # Not a part of a full matrix, which has all four of 1 and 2 where it has that pattern.
-        entries = stated_entries(tuple(known)) if 2 < len(known) < len(names) else None
-        if entries is not None and len({(max(entry), min(entry)) for entry in entries}) == len(entries):
+        if 2 < len(known) < len(names) and stated_entries(tuple(known)) is not None:
             raise InputError(
                 f"its columns {', '.join([name for name in names if name not in known][:7])} are by their names not "
                 f"entries of matrices, as {known[0]}, ... are: say --columns {','.join(known)}."

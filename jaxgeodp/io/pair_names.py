@@ -1,5 +1,6 @@
 """Names of columns that tell entries of a symmetric matrix by one or two labels: var_a, cov_ab, var_b; Fz-Fz, Fz-Cz."""
 
+import math
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -32,7 +33,7 @@ def in_pairs(names: tuple[str, ...]) -> list[tuple[int, int]] | None:
         found = next((entries for labels in _readings(own) if (entries := entries_of(labels)) is not None), None)
         if found is not None:
             return found
-    return None
+    return _product(names)
 
 
 def complete(entries: list[tuple[int, int]]) -> bool:
@@ -129,6 +130,21 @@ def _stripped_readings(names):
         shared = [own[1:] for own in shared]
     if shared is not words:
         yield from _in_words(shared)
+
+
+def _product(names) -> list[tuple[int, int]] | None:
+    """Return all entries by rows, if names are all pairs of labels in this order: F3xF3, F3xO1, O1xF3, O1xO1."""
+    size = math.isqrt(len(names))
+    words = [name.strip().lower() for name in names]
+    diagonal = words[:: size + 1]
+    if size < 2 or size**2 != len(words):
+        return None
+    for length in range(min(map(len, diagonal))):
+        labels = [word[: (len(word) - length) // 2] for word in diagonal]
+        mark = words[0][len(labels[0]) :][:length]
+        if len(set(labels)) == size and words == [a + mark + b for a in labels for b in labels]:
+            return [(i, j) for i in range(size) for j in range(size)]
+    return None
 
 
 def _words(names):

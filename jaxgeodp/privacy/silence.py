@@ -10,34 +10,48 @@ import numpy as np
 
 @contextlib.contextmanager
 def silent() -> Iterator[None]:
-    """Give no warnings, which would tell of the records: none of the process, while a thread is inside."""
+    """Give no warnings, which would tell of the records: none of the process, while a thread is inside.
+
+    What comes later goes before: filters that another thread sets meanwhile can still show or raise warnings.
+    """
+    mark = object()
     with np.errstate(all="ignore"):
-        _SILENCE.begin()
         try:
+            _enter(mark)
             yield
         finally:
-            _SILENCE.end()
+            _leave(mark)
 
 
-class _Silence:
-    """The filters of warnings, which all threads share: those of before come back when the last one leaves."""
+class _Anything:
+    """Matches all texts while somebody is inside; `warnings` asks what stands in place of a pattern for its match.
+
+    A filter that catches for good, and is taken away again, would be lost or kept where threads, or
+    `warnings.catch_warnings` in one of them, put back the filters of before in another order.
+    """
 
     def __init__(self):
-        self.lock, self.inside, self.before = threading.Lock(), 0, warnings.catch_warnings()
+        self.inside = set()
 
-    def begin(self):
-        with self.lock:
-            if not self.inside:
-                self.before = warnings.catch_warnings()
-                self.before.__enter__()
-                warnings.simplefilter("ignore")
-            self.inside += 1
-
-    def end(self):
-        with self.lock:
-            self.inside -= 1
-            if not self.inside:
-                self.before.__exit__(None, None, None)
+    def match(self, text: str) -> bool:
+        """Return whether a warning is not given."""
+        return bool(self.inside)
 
 
-_SILENCE = _Silence()
+_LOCK = threading.Lock()
+_ANYTHING = _Anything()
+_FILTER = ("ignore", _ANYTHING, Warning, None, 0)
+
+
+def _enter(mark):
+    with _LOCK:
+        _ANYTHING.inside.add(mark)
+        if _FILTER not in warnings.filters[:1]:
+            warnings.filters.insert(0, _FILTER)
+
+
+def _leave(mark):
+    with _LOCK:
+        _ANYTHING.inside.discard(mark)
+        while not _ANYTHING.inside and _FILTER in warnings.filters:
+            warnings.filters.remove(_FILTER)

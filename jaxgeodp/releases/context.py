@@ -12,11 +12,12 @@ from jaxgeodp.privacy.silence import silent
 
 @contextlib.contextmanager
 def unwatched() -> Iterator[None]:
-    """Give no warnings, and raise nothing for a NaN, an infinity or an underflow, whatever NumPy and JAX are set to.
+    """Give no warnings, and raise nothing for a NaN, an infinity, an underflow or a transfer to a device, whatever
+    NumPy and JAX are set to.
 
-    Each would tell of the records.
+    The former would tell of the records, the last would lose a release that has been charged.
     """
-    with silent(), jax.debug_nans(False), jax.debug_infs(False):
+    with silent(), jax.debug_nans(False), jax.debug_infs(False), jax.transfer_guard("allow"):
         yield
 
 
