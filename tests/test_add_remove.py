@@ -482,7 +482,7 @@ def test_release_of_groups_of_persons(table, tmp_path):
     own = (*USUAL, "--group", "sort", "--groups", "a,b", "--person", "who", "--out", tmp_path / "r.json", "--overwrite")
     for more, most, scale in (((), 2, 20), (("--groups-per-person", 1), 1, 10)):
         done = run("release", table, *own, *more)
-        assert done.exit_code == 0 and "persons places" in " ".join(done.output.split()), done.output
+        assert done.exit_code == 0 and "places for persons" in " ".join(done.output.split()), done.output
         record = json.loads((tmp_path / "r-a.json").read_text())
         assert record["unit"] == "person" and record["count"]["scale"] == scale
         assert record["group"] == {"name": "a", "of": ["a", "b"], "of_one_person_at_most": most}
@@ -493,7 +493,7 @@ def test_release_with_a_private_number(table, tmp_path):
     done = run("release", table, *USUAL, "--adjacency", "add-remove", "--person", "who", "--out", tmp_path / "r.json")
     assert done.exit_code == 0, done.output
     record = json.loads((tmp_path / "r.json").read_text())
-    assert record["unit"] == "person" and f"n = {record['n']} persons places" in " ".join(done.output.split())
+    assert record["unit"] == "person" and f"n = {record['n']} places for persons" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ from jaxgeodp import (
     TangentLaplace,
 )
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli import app
+from jaxgeodp.cli import app, choice
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.mechanisms import release_by_chain
 from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
@@ -644,7 +644,7 @@ def refused(result):
     return text
 
 
-def test_a_budget_through_the_command_line(tmp_path):
+def test_a_budget_through_the_command_line(tmp_path, monkeypatch):
     book, data = tmp_path / "budget.db", tmp_path / "data.npy"
     np.save(data, ROWS)
     assert run("ledger", "init", book, "--epsilon", 1).exit_code == 0
@@ -659,6 +659,12 @@ def test_a_budget_through_the_command_line(tmp_path):
     other = (*other, "--ledger", book, "--mu", 0.5, "--out", tmp_path / "3.json")
     assert "cannot be charged" in refused(run(*other))
     assert run(*other, "--dataset", "second").exit_code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            choice, "expected_error", lambda *_, **__: pytest.fail("auto is chosen before the budget is seen")
+        )
+        auto = ("release", data, "--manifold", "euclidean", "--radius", 1, "--ledger", book, "--epsilon", 0.7)
+        assert "has epsilon = 0.3 left" in refused(run(*auto, "--out", tmp_path / "2.json"))
     shown = run("ledger", "show", book).output.splitlines()
     assert [line.split()[0] for line in shown] == ["data", "default", "second"]
     assert (

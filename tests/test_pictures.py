@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 import re
 
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from IPython.core.formatters import HTMLFormatter
 from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d import proj3d
 from PIL import Image
 from strategies import exhaustive
 from typer.testing import CliRunner
@@ -104,14 +106,28 @@ def test_the_lines_lie_where_the_value_is():
     expected = np.sqrt(np.linalg.eigvalsh(value) / np.linalg.eigvalsh(value)[-1])
     np.testing.assert_allclose(np.sort(sizes), expected, rtol=1e-9)
     record = released(Sphere(2)).record
-    rim, arrow = lines_of(record)[-2:]
-    np.testing.assert_allclose(np.cross(arrow.points[1], record["value"]), 0.0, atol=1e-12)
+    rim, arrow, tip = lines_of(record)[-3:]
+    np.testing.assert_allclose(arrow.points, [np.zeros(3), record["value"]], atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(tip.points - record["value"], axis=1), 0.04, rtol=1e-3)
     angles = np.arccos(rim.points @ np.array(record["ball"]["center"]))
     np.testing.assert_allclose(angles, 0.3, atol=1e-9)
-    around = lines_of(record | {"region": 0.1})[-2]
+    around = lines_of(record | {"region": 0.1})[-3]
     np.testing.assert_allclose(np.arccos(around.points @ np.array(record["value"])), 0.1, atol=1e-7)
     doubled = lines_of(released(SPD(3)).record | {"value": value, "limit": 4.0 * np.linalg.eigvalsh(value)[-1]})
     np.testing.assert_allclose(2.0 * np.concatenate([line.points for line in doubled[-3:]]), ends, rtol=1e-9)
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.5, 2.0])
+def test_the_axes_of_a_rotation_are_seen_beside_each_other(turn):
+    """About z by .5, seen from where Matplotlib looks from by itself, y lies behind z."""
+    record = released(Rotations()).record
+    frame = np.array([[math.cos(turn), -math.sin(turn), 0.0], [math.sin(turn), math.cos(turn), 0.0], [0.0, 0.0, 1.0]])
+    draw_record(record | {"value": frame.tolist()}, figure := Figure())
+    axes = figure.axes[0]
+    figure.canvas.draw()
+    tips = np.array([proj3d.proj_transform(*tip, axes.get_proj())[:2] for tip in (*frame.T, np.zeros(3))])
+    first, second, third = (tips[:3] - tips[3]) / np.linalg.norm(tips[:3] - tips[3], axis=1)[:, None]
+    assert max(first @ second, first @ third, second @ third) < math.cos(math.radians(40))
 
 
 @pytest.mark.parametrize("place", ["about", "geodesic"])

@@ -211,7 +211,7 @@ def test_markup_of_two_strings_is_no_markup_together(record, tmp_path):
     own = record | {"mechanism": "[bold", "manifold": record["manifold"] | {"name": "Sphere]"}, "created": "a\\"}
     (tmp_path / "release.json").write_text(json.dumps(own))
     done = run("show", tmp_path / "release.json")
-    assert done.exit_code == 0 and done.stdout.startswith("[bold on Sphere], n = 40 persons places, a\\\n")
+    assert done.exit_code == 0 and done.stdout.startswith("[bold on Sphere], n = 40 places for persons, a\\\n")
 
 
 SHAPE = [[0.5, 0.0], [-0.25, 0.4], [-0.25, -0.4]]

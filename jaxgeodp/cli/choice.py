@@ -14,6 +14,7 @@ from jaxgeodp.mechanisms import AdaptiveMechanism, plan_in_steps, plan_mechanism
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named, names_with, unbiased_names
 from jaxgeodp.mechanisms.steps_that_gain import steps_that_gain
+from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.releases import Mechanism
 from jaxgeodp.releases.drafts import OPTIONS
 from jaxgeodp.releases.expected import REFERENCES, expected_error
@@ -85,6 +86,13 @@ class Choice:
         given = self.epsilon if self.mu is None else self.mu
         assert given is not None  # as checked
         return given
+
+    @property
+    def promise(self) -> PureDP | GaussianDP | None:
+        """Return what auto promises, whichever mechanism it takes; None of a named one, and with other options."""
+        if self.mechanism != AUTO or self.delta or self.numerics != "idealized":
+            return None
+        return PureDP(self.strength) if self.mu is None else GaussianDP(self.strength)
 
     def made(
         self, ball: GeodesicBall, n: int, shape: Shape | None = None, in_steps: bool = True

@@ -17,7 +17,7 @@ def record_lines(record: dict) -> Iterator[str]:
     """
     promised = record["guarantee"]
     whose = "" if (unit := unit_of(record)) == "record" else f" {several(unit)}"
-    whose += " places" if "count" in record else ""
+    whose = f" places{' for' if whose else ''}{whose}" if "count" in record else whose
     yield f"{record['mechanism']} on {record['manifold']['name']}, n = {record['n']}{whose}, {record['created']}"
     yield f"promise: {promise(record)}"
     yield f"because: {promised.get('theorem', '')}"

@@ -146,6 +146,8 @@ def release(
                 "them out."
             )
         book = opened_ledger(ledger, dataset)
+        if book is not None and not (parted.names or parted.hides_number) and choice.promise is not None:
+            book.check(choice.promise)  # before the simulations of auto
         heavy = None if weights is None else read_weights(weights)
         # On the standard output: the error stream is closed while compiled code works.
         with OUTPUT.status("Compiling and sampling ...") as status, quiet_libraries(), jax.enable_x64(True):
@@ -241,7 +243,7 @@ def _tell(path, record, choice, space, statistic):
     own = record["statistic"]  # TangentLaplace has another mean, which auto may take
     what = own if isinstance(own, str) and own.startswith("mean of") else statistic
     whose = "" if (unit := unit_of(record)) == "record" else f" {several(unit)}"
-    places = " places" if "count" in record else ""
+    whose = f" places{' for' if whose else ''}{whose}" if "count" in record else whose
     if record["scale"] is None:
         made = "no ball about the centre that was found, which is released"
     else:
@@ -256,7 +258,7 @@ def _tell(path, record, choice, space, statistic):
     also = f", {guarantee['rho']:g}-zCDP" if guarantee["kind"] == "zcdp" else also
     say(
         f"Wrote {path}: {what} by {record['mechanism']} on {space}, {choice.parameter} = "
-        f"{choice.strength!r}{also}, n = {record['n']}{whose}{places}, {made}."
+        f"{choice.strength!r}{also}, n = {record['n']}{whose}, {made}."
     )
     for line in (*worth(record), *how_far(record)):
         say(line)

@@ -17,6 +17,8 @@ _INCHES = (5.0, 4.2)
 _OF_A_CELL = 0.25
 # Half the side of the cube in which globes and frames are drawn.
 _OF_UNIT_SIZE = 1.15
+# From how far above frames are seen, in degrees.
+_ELEVATION = 30.0
 # Of two panels beside each other.
 _WIDE = (7.2, 4.2)
 
@@ -61,6 +63,8 @@ def draw_record(record: dict, figure) -> None:
     if lines is not None:
         axes = figure.add_subplot(projection="3d")
         _draw_lines(axes, lines, _OF_UNIT_SIZE if value.ndim < 3 else 0.0)
+        if name in ("Rotations", "RigidMotions"):
+            axes.view_init(_ELEVATION, _azimuth(value[:, :3]))
         _write_above(axes, caption_of(record))
     elif name == "PlanarShapes" and public is not None:
         centre = "centre that was found" if is_found(record) else "public centre"
@@ -167,6 +171,20 @@ def _draw_configuration(figure, value, template, caption):
         if len(views) > 1:
             panel.set(xlabel=f"principal axis {view[0] + 1}", ylabel=f"principal axis {view[1] + 1}")
     _write_above(panels[0], caption)
+
+
+def _azimuth(frame):
+    """Return from where, in degrees, the axes of a frame (its columns) lie least upon each other."""
+    up = math.radians(_ELEVATION)
+
+    def least_area(degrees):
+        turn = math.radians(degrees)
+        right = np.array([-math.sin(turn), math.cos(turn), 0.0])
+        above = np.array([-math.sin(up) * math.cos(turn), -math.sin(up) * math.sin(turn), math.cos(up)])
+        x, y = right @ frame, above @ frame
+        return min(abs(x[i] * y[j] - x[j] * y[i]) for i, j in ((0, 1), (0, 2), (1, 2)))
+
+    return max(range(-60, 300, 15), key=least_area)
 
 
 def _draw_lines(axes, lines, least):

@@ -138,7 +138,8 @@ def _direction(value, record):
         lines.append(Line(_circle_about(center, radius), GREEN, 1.5))
     if "region" in record:
         lines.append(Line(_circle_about(value, record["region"]), BLUE, 1.5))
-    return [*lines, Line(np.stack([np.zeros(3), 1.15 * value]), RED, 3.0)]
+    arrow = np.stack([np.zeros(3), value])  # which ends on the globe
+    return [*lines, Line(arrow, RED, 3.0), Line(_circle_about(value, 0.04), RED, 3.0)]
 
 
 def _axis(value, record):

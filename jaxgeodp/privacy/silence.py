@@ -4,6 +4,7 @@ import contextlib
 import threading
 import warnings
 from collections.abc import Iterator
+from typing import Any, cast
 
 import numpy as np
 
@@ -46,12 +47,14 @@ _FILTER = ("ignore", _ANYTHING, Warning, None, 0)
 def _enter(mark):
     with _LOCK:
         _ANYTHING.inside.add(mark)
-        if _FILTER not in warnings.filters[:1]:
-            warnings.filters.insert(0, _FILTER)
+        filters = cast(list[Any], warnings.filters)
+        if _FILTER not in filters[:1]:
+            filters.insert(0, _FILTER)
 
 
 def _leave(mark):
     with _LOCK:
         _ANYTHING.inside.discard(mark)
-        while not _ANYTHING.inside and _FILTER in warnings.filters:
-            warnings.filters.remove(_FILTER)
+        filters = cast(list[Any], warnings.filters)
+        while not _ANYTHING.inside and _FILTER in filters:
+            filters.remove(_FILTER)

@@ -69,7 +69,9 @@ def checked_weights(owner: str, weights: Any, n: int) -> Weights:
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.shape != (n,) or not np.all(np.isfinite(values) & (values > 0.0)):
-        raise InputError(f"{owner}: weights must be one finite number above zero for each record, without a header.")
+        found = f", {n} in all; got {len(values)}" if values.ndim == 1 and len(values) not in (0, n) else ""
+        header = ", without a header" if owner.startswith("--") else ""
+        raise InputError(f"{owner}: weights must be one finite number above zero for each record{header}{found}.")
     largest = np.max(values)
     shares = values / largest  # the sum of which is not too large
     count = _times(values, largest, math.floor(math.fsum(shares)) + 1)

@@ -39,5 +39,5 @@ def test_workers_that_all_end_at_start_end_the_call(tmp_path, monkeypatch):
     real = workers._start
     monkeypatch.setattr(workers, "_start", start)
     found = sorted(in_processes("test", worker_jobs.die, [(k,) for k in range(4)], 1))
-    assert [(number, how) for number, how, _ in found] == [(0, 0), *((k, Ended(None)) for k in (1, 2, 3))]
-    assert found[1][2] == Ended(-9) and len(started) == 1 + 3 * 3
+    assert [(number, how) for number, how, _ in found] == [(0, 0), *((k, Ended(None, begun=False)) for k in (1, 2, 3))]
+    assert found[1][2] == Ended(-9) and len(started) == 1 + 3 + 2
