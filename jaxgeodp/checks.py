@@ -61,7 +61,7 @@ def epsilon_or_mu(owner: str, epsilon: float | None, mu: float | None) -> tuple[
     """
     given = [(name, value) for name, value in (("epsilon", epsilon), ("mu", mu)) if value is not None]
     if len(given) != 1:
-        raise InputError(f"{owner}: give either epsilon or mu, {'not both' if given else 'one of them is needed'}.")
+        raise InputError(f"{owner}: give {'either epsilon or mu, not both' if given else 'epsilon or mu'}.")
     return given[0]
 
 

@@ -36,6 +36,7 @@ RNG = np.random.default_rng(0)
 FACTORS = RNG.normal(size=(N, 3, 9))
 MATRICES = FACTORS @ FACTORS.swapaxes(1, 2) / 9
 FOUR = (lambda x: x @ x.swapaxes(1, 2) / 20)(RNG.normal(size=(N, 4, 20)))
+TEN = (lambda x: x @ x.swapaxes(1, 2) / 40)(np.random.default_rng(10).normal(size=(N, 10, 40)))
 DIRECTIONS = (lambda x: x / np.linalg.norm(x, axis=1, keepdims=True))(RNG.normal([1.0, 2.0, 3.0], 0.3, (N, 3)))
 WINGS = RNG.normal(size=(5, 2)) * 9 + RNG.normal(size=(N, 5, 2)) * 0.3 + 50
 SKULLS = RNG.normal(size=(6, 3)) * 9 + RNG.normal(size=(N, 6, 3)) * 0.3 + 50
@@ -541,6 +542,13 @@ LAYOUTS = {
             (["VarCov_1", "VarCov_2", "VarCov_3"], "say --as covariance"),
             (["cov_corr_1", "cov_corr_2", "cov_corr_3"], "say --as covariance"),
             (["r_cov12", "r_cov13", "r_cov23"], "say --as covariance"),
+            (["p_value_12", "p_value_13", "p_value_23"], "by their names (p)"),
+            (["PValue_12", "PValue_13", "PValue_23"], "by their names (p)"),
+            (["r12_p", "r13_p", "r23_p"], "by their names (p)"),
+            (["RSquared_12", "RSquared_13", "RSquared_23"], "by their names (squared)"),
+            (["r12^2", "r13^2", "r23^2"], "by their names (r^2)"),
+            (["r_to_z_12", "r_to_z_13", "r_to_z_23"], "by their names (z)"),
+            (["z12", "z13", "z23"], "by their names (z)"),
             (["zr12", "zr13", "zr23"], "by their names (zr)"),
             (["fz12", "fz13", "fz23"], "by their names (fz)"),
             (["arctanh_12", "arctanh_13", "arctanh_23"], "by their names (arctanh)"),
@@ -560,6 +568,17 @@ LAYOUTS = {
         for own in (
             [f"{a}_vs_{b}" for a in ("Fp1", "Fp2", "O1") for b in ("Fp1", "Fp2", "O1")],
             [f"{a}{b}" for a in ("Fp1", "Fp2", "O1") for b in ("Fp1", "Fp2", "O1")],
+        )
+    },
+    **{
+        f"ten by ten, {how}": (
+            "a.csv", text(TEN[:, *order], [f"cov{i + 1}{j + 1}" for i, j in zip(*order, strict=True)]), "spd", HEADED,
+            TEN,
+        )
+        for how, order in (
+            ("whole", tuple(np.indices((10, 10)).reshape(2, -1))),
+            ("lower", np.tril_indices(10)),
+            ("upper", np.triu_indices(10)),
         )
     },
     "correlations of variables": (

@@ -660,9 +660,7 @@ def test_a_budget_through_the_command_line(tmp_path, monkeypatch):
     assert "cannot be charged" in refused(run(*other))
     assert run(*other, "--dataset", "second").exit_code == 0
     with monkeypatch.context() as patch:
-        patch.setattr(
-            choice, "expected_error", lambda *_, **__: pytest.fail("auto is chosen before the budget is seen")
-        )
+        patch.setattr(choice.Choice, "made", lambda *_, **__: pytest.fail("auto is chosen before the budget is seen"))
         auto = ("release", data, "--manifold", "euclidean", "--radius", 1, "--ledger", book, "--epsilon", 0.7)
         assert "has epsilon = 0.3 left" in refused(run(*auto, "--out", tmp_path / "2.json"))
     shown = run("ledger", "show", book).output.splitlines()

@@ -11,6 +11,7 @@ import importlib
 import json
 import math
 import pathlib
+import pickle
 import sys
 import warnings
 
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conftest import MEMORY_MAPS
+from sklearn.utils.parallel import Parallel, delayed
 from test_attacks import OnlySensitivity
 from typer.testing import CliRunner
 
@@ -353,6 +355,8 @@ def test_silence_that_is_left_in_another_order_than_it_was_entered_ends():
         other.__exit__(None, None, None)
         with pytest.raises(UserWarning):
             warnings.warn("of anybody", stacklevel=1)
+        Parallel(n_jobs=2, prefer="threads")(delayed(math.sqrt)(k) for k in range(2))  # which reads what is left
+        assert pickle.loads(pickle.dumps(warnings.filters))
         other, first = warnings.catch_warnings(), silent()
         other.__enter__()
         first.__enter__()

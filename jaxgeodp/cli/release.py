@@ -146,8 +146,9 @@ def release(
                 "them out."
             )
         book = opened_ledger(ledger, dataset)
-        if book is not None and not (parted.names or parted.hides_number) and choice.promise is not None:
-            book.check(choice.promise)  # before the simulations of auto
+        promise = None if center == "auto" or parted.names or parted.hides_number else choice.promise
+        if book is not None and promise is not None:
+            book.check(promise)  # before the simulations of auto
         heavy = None if weights is None else read_weights(weights)
         # On the standard output: the error stream is closed while compiled code works.
         with OUTPUT.status("Compiling and sampling ...") as status, quiet_libraries(), jax.enable_x64(True):

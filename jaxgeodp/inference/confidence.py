@@ -42,10 +42,10 @@ def confidence_ball(released: Description | Release, level: float = 0.95) -> Con
         stated = released.expected_error
     except InputError:
         raise InputError(
-            f"confidence_ball: the error of this release of {released.record['mechanism']} is not in its record, as "
-            "that of 'jaxgeodp release' is, and cannot be simulated (it was loaded from a file; or a ball found "
-            "privately, a private number of records, a shape, steps, a shrunk value, another statistic); give the "
-            "release as it was made, or all of a description."
+            f"confidence_ball: the error of this release of {released.record['mechanism']} is neither in its record "
+            "nor can it be simulated: the release was loaded, or has a ball found privately, a private number of "
+            "records, a shape, steps, a shrunk value or another statistic; give it as it was made, or all of a "
+            "description."
         ) from None
     if level != stated.level:
         raise InputError(

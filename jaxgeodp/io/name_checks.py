@@ -11,12 +11,14 @@ _CORRELATIONS = ("r", "cor", "corr", "correlation")
 _COVARIANCES = frozenset(("var", "variance", "cov", "covar", "covariance"))
 # Of what is no entry of the matrix, where it stands in all names.
 _OTHERS = frozenset(
-    "sd std stdev stddev se sem stderr log ln logm sqrt chol cholesky fisher fisherz fz zr atanh arctanh pval pvalue "
-    "rsq rsquared dist distance".split()
+    "sd std stdev stddev se sem stderr log ln logm sqrt chol cholesky fisher fisherz fz zr rz zscore atanh arctanh "
+    "pval pvalue sq rsq squared rsquared dist distance".split()
 )
+# The same, where correlations are read: transforms, and p values.
+_NO_CORRELATIONS = frozenset("p z".split())
 _MATRIX = r"(cov|covar|covariance|cor|corr|correlation|var|sigma|omega)"
 _GLUED = re.compile(rf"(l|u|ln|log|sqrt|chol|fisher|fz|z|a?r?c?tanh){_MATRIX}|{_MATRIX}(log|ln|sqrt|chol|sd|se|z)")
-_SQUARED = re.compile(r"r(\^?2[\W_]|\u00b2).*")
+_SQUARED = re.compile(r"r(\^?2[\W_]|\u00b2).*|r[\W\d_]*(\^2|\u00b2)")
 _FACTOR = re.compile(r"[\W\d_]*([lu])[\W\d_]*")
 # With which entries may be counted, as programs name columns; and what may stand before: run1_f1, run1_f2.
 _PLAIN = frozenset("x v c f col column field feature entry element el value val data number spd matrix unnamed".split())
@@ -42,7 +44,8 @@ def check_scales(names: tuple[str, ...], correlations: bool) -> None:
     common = set.intersection(*({part.lower() for part in _PART.findall(name)} for name in names))
     if len(names) == 1:  # whose words may be its labels
         return
-    if scales := [*_factor(names, common), *sorted(common & _OTHERS), *filter(_GLUED.fullmatch, sorted(common))]:
+    others = common & (_OTHERS | _NO_CORRELATIONS if correlations and not common & _COVARIANCES else _OTHERS)
+    if scales := [*_factor(names, common), *sorted(others), *filter(_GLUED.fullmatch, sorted(common))]:
         raise InputError(
             f"its columns {', '.join(names[:7])} are by their names ({scales[0]}) not entries of {what} matrices: "
             "transform them; or, if they are entries, name them otherwise or say --triangle."
@@ -55,7 +58,7 @@ def check_scales(names: tuple[str, ...], correlations: bool) -> None:
     elif _are_covariances(names, common, found):
         raise InputError(
             f"its columns {', '.join(names[:7])} are covariances by their names: say --as covariance, which scales "
-            "each matrix; or --triangle, if they are correlations."
+            "each matrix; or, if they are correlations, name them otherwise or say --triangle."
         )
 
 

@@ -130,10 +130,14 @@ def _symmetric(table, names, kind, layout):
         if layout.triangle is None:
             _check_others(names)
         if layout.triangle is None and not _all_numbers(len(names), layout.size) and not only_count(names):
+            side = math.isqrt(len(names))
+            whole_rows = (
+                f"--size {side} for whole matrices, or " if side**2 == len(names) and layout.size is None else ""
+            )
             raise InputError(
                 f"the names of its columns, {', '.join(names[:7])}, do not tell which entries of matrices they are: "
-                "say --triangle lower (11, 21, 22, 31, ...) or upper (11, 12, 13, ..., 22, ...), by rows; columns in "
-                "another order by --columns, too."
+                f"say {whole_rows}--triangle lower (11, 21, 22, 31, ...) or upper (11, 12, 13, ..., 22, ...), by rows; "
+                "columns in another order by --columns, too."
             )
         return table, layout
     size = 1 + max(max(entry) for entry in entries)
@@ -146,9 +150,10 @@ def _symmetric(table, names, kind, layout):
     strict = [(row, column) for row, column in lower if row > column]
     if set(pairs) == set(strict) and len(entries) == len(strict):
         if whole:
+            of_correlations = "say --manifold correlations" if kind != "correlations" else "leave out --as covariance"
             raise InputError(
-                f"its columns {names[0]}, ... are what is off the diagonal of matrices by their names: say --manifold "
-                "correlations, or add the diagonal."
+                f"its columns {names[0]}, ... are what is off the diagonal of matrices by their names: "
+                f"{of_correlations}, or add the diagonal."
             )
         return table[:, [pairs[entry] for entry in strict]], _without_triangle(layout, names, _triangle_of(entries))
     layout = _without_triangle(layout, names, _triangle_of(entries))
@@ -265,6 +270,6 @@ def _three_numbers(table, names, moved, rest, layout):
 
 def _contradiction(option, names):
     return InputError(
-        f"{option} contradicts the names of the columns, {', '.join(names[:7])}; leave it out to follow the names, or "
-        "give another."
+        f"{option} contradicts the names of the columns, {', '.join(names[:7])}; leave it out to follow the names, "
+        "give another, or name the columns otherwise."
     )

@@ -1,5 +1,6 @@
 """Names of columns that tell entries of a symmetric matrix by one or two labels: var_a, cov_ab, var_b; Fz-Fz, Fz-Cz."""
 
+import itertools
 import math
 import re
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ _LONG = r"var(?:iance)?|cov(?:ar(?:iance)?)?|corr?(?:elation)?|stdev|std|sd|sigm
 _MOMENT = re.compile(rf"({_LONG}|[vcsr])([0-9]{{1,2}}|[a-z]{{1,2}}2?)?")
 _LAST = re.compile(_LONG)
 _OF_TWO = ("c", "r", "cov", "covar", "covariance", "cor", "corr", "correlation")
+_DIGITS = re.compile(r"(\D*)(\d+)(\D*)")
 _WORD = re.compile(r"[^\W_]+")
 _MARKS = "-:;,|/~._ "
 # What may be a unit: it begins with a bracket, or a mark.
@@ -33,7 +35,7 @@ def in_pairs(names: tuple[str, ...]) -> list[tuple[int, int]] | None:
         found = next((entries for labels in _readings(own) if (entries := entries_of(labels)) is not None), None)
         if found is not None:
             return found
-    return _product(names)
+    return _product(names) or _in_order(names)
 
 
 def complete(entries: list[tuple[int, int]]) -> bool:
@@ -144,6 +146,22 @@ def _product(names) -> list[tuple[int, int]] | None:
         mark = words[0][len(labels[0]) :][:length]
         if len(set(labels)) == size and words == [a + mark + b for a in labels for b in labels]:
             return [(i, j) for i in range(size) for j in range(size)]
+    return None
+
+
+def _in_order(names) -> list[tuple[int, int]] | None:
+    """Return entries of names such as c11, ..., c19, c110, ..., c1010: what these digits tell in usual orders."""
+    read = [_DIGITS.fullmatch(name.strip().lower()) for name in names]
+    if None in read or len({(own[1], own[3]) for own in read if own is not None}) != 1:
+        return None
+    digits = [own[2] for own in read if own is not None]
+    for size in {math.isqrt(len(names)), math.isqrt(2 * len(names)), math.isqrt(2 * len(names)) + 1}:
+        pairs = [(i, j) for i in range(size) for j in range(size)]
+        lower, upper = [(i, j) for i, j in pairs if i >= j], [(i, j) for i, j in pairs if i <= j]
+        off = [[(i, j) for i, j in own if i != j] for own in (lower, upper)]
+        for first, order in itertools.product((0, 1), (pairs, lower, upper, *off)):
+            if digits == [f"{i + first}{j + first}" for i, j in order]:
+                return order
     return None
 
 

@@ -1,6 +1,7 @@
 """No warnings while records are in use: they would tell of them."""
 
 import contextlib
+import re
 import threading
 import warnings
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ import numpy as np
 def silent() -> Iterator[None]:
     """Give no warnings, which would tell of the records: none of the process, while a thread is inside.
 
-    What comes later goes before: filters that another thread sets meanwhile can still show or raise warnings.
+    Not of what another thread does to the filters meanwhile: those that it sets, or puts back at the end of
+    `warnings.catch_warnings`, can still show or raise warnings.
     """
     mark = object()
     with np.errstate(all="ignore"):
@@ -31,8 +33,14 @@ class _Anything:
     `warnings.catch_warnings` in one of them, put back the filters of before in another order.
     """
 
+    #: Of a pattern that matches nothing, which is what others that read or copy filters get.
+    pattern = "(?!)"
+
     def __init__(self):
         self.inside = set()
+
+    def __reduce__(self):
+        return re.compile, (self.pattern,)
 
     def match(self, text: str) -> bool:
         """Return whether a warning is not given."""
@@ -55,6 +63,6 @@ def _enter(mark):
 def _leave(mark):
     with _LOCK:
         _ANYTHING.inside.discard(mark)
-        filters = cast(list[Any], warnings.filters)
-        while not _ANYTHING.inside and _FILTER in filters:
-            filters.remove(_FILTER)
+        if not _ANYTHING.inside and _FILTER in warnings.filters:
+            # Another list: a thread that goes through this one would leave out what follows.
+            warnings.filters = [own for own in warnings.filters if own != _FILTER]

@@ -32,7 +32,7 @@ from jaxgeodp.experiments.reproduction.settings import (
 from jaxgeodp.mechanisms import EuclideanLaplace, KNGMechanism, LaplaceMechanism
 from jaxgeodp.statistics import frechet_mean
 
-_ON_SPHERE, _ON_MATRICES, _FOR_RATES, _CHAINS = 10_000, 500, 2000, 500
+_ON_SPHERE, _ON_MATRICES, _FOR_RATES, _CHAINS = 10_000, 500, 10_000, 500
 _PROVEN = ("theorem", "tight")
 _ORDER = ("KNG", "Euclidean, projected", "Laplace", "Euclidean")
 _DIMENSIONS = (2, 4, 8)
