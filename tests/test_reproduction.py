@@ -134,7 +134,7 @@ def test_cells_are_run_once_with_the_larger_count_and_listed_in_order():
     assert [row["n"] for row in rows] == [20, 30, 20]
     assert [row["replicates"] for row in rows] == [50, 40, 50]
     assert [row["n"] for row in run.numbers] == [20, 30]
-    direct = run_replicates(mechanism, data, 20, 50, 0, "Laplace, tight, n=20, 1")
+    direct = run_replicates(mechanism, data, 20, 50, 0, "Sphere(dim=2, curvature=1.0): Laplace, tight, n=20, 1")
     assert rows[0]["euclidean"] == Estimate.of(direct.euclidean)
     assert run.errors(cells[:1]) == rows[:1]
     assert len(run.numbers) == 2

@@ -75,7 +75,7 @@ def test_what_has_no_known_noise_is_refused():
     drawn = release.shrunk(PLANE.center, 0.1)
     with pytest.raises(InputError, match="before"):
         drawn.shrunk(PLANE.center, 0.1)
-    with pytest.raises(InputError, match="not in its record"):
+    with pytest.raises(InputError, match="neither in its record"):
         confidence_ball(drawn)
     for toward, spread in (([0.0, 0.0], 0.1), ("here", 0.1), (1j * np.ones(3), 0.1), (PLANE.center, 0.0)):
         with pytest.raises(InputError, match=r"Release\.shrunk"):
